@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "server.h"
+
+#include <tensorflow/core/platform/env.h>
+#include <tensorflow/core/platform/logging.h>
+
+#include "receive.h"
+#include "send.h"
+#include "settings.h"
+
+namespace weft_tensorflow {
+namespace {
+
+using tensorflow::ServerDef;
+using tensorflow::ServerFactory;
+using tensorflow::ServerInterface;
+
+constexpr char kProtocol[] = "grpc+weft";
+
+std::string task_of(const ServerDef &def)
+{
+	return "/job:" + def.job_name() + "/replica:" + std::to_string(def.replica()) +
+	       "/task:" + std::to_string(def.task_index());
+}
+
+class Factory : public ServerFactory {
+public:
+	bool AcceptsOptions(const ServerDef &def) override { return def.protocol() == kProtocol; }
+
+	absl::Status NewServer(const ServerDef &def, const Options &options,
+			       std::unique_ptr<ServerInterface> *server) override
+	{
+		if (settings_enabled())
+			return WeftServer::create(def, options.local_device_mgr, server);
+		LOG(WARNING) << "weft: TF_RDMA_ENABLED says no: " << task_of(def)
+			     << " moves its tensors by gRPC";
+		return tensorflow::GrpcServer::Create(def, tensorflow::Env::Default(),
+						      options.local_device_mgr, server);
+	}
+};
+
+const bool registered = [] {
+	ServerFactory::Register("WEFT_SERVER", new Factory);
+	return true;
+}();
+
+}  // namespace
+
+WeftServer::WeftServer(const ServerDef &def) : GrpcServer(def, tensorflow::Env::Default()) {}
+
+WeftServer::~WeftServer()
+{
+	if (!transport_)
+		return;
+	transport_->drain();
+	/* A call that waits for a tensor is answered by the end of its step. */
+	if (worker_env()->rendezvous_mgr)
+		worker_env()->rendezvous_mgr->CleanupAll();
+	transport_->stop();
+}
+
+absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devices)
+{
+	tensorflow::GrpcServerOptions o;
+	std::string host;
+	int port;
+	absl::Status status = GetHostAndPort(def, &host, &port);
+
+	if (status.ok())
+		status = Transport::open(task_of(def), host, &transport_);
+	if (!status.ok())
+		return status;
+	o.local_device_mgr = devices;
+	o.rendezvous_mgr_func = [this](const tensorflow::WorkerEnv *env) {
+		return new WeftRendezvousMgr(env, tsl::core::GetNewRef(transport_.get()));
+	};
+	o.worker_func = [this](tensorflow::WorkerEnv *env, const tensorflow::ConfigProto &config) {
+		return std::make_unique<WeftWorker>(env, config, transport_.get());
+	};
+	return Init(o);
+}
+
+absl::Status WeftServer::create(const ServerDef &def, tensorflow::DeviceMgr *devices,
+				std::unique_ptr<ServerInterface> *server)
+{
+	std::unique_ptr<WeftServer> fresh(new WeftServer(def));
+	absl::Status status = fresh->begin(def, devices);
+
+	if (status.ok())
+		*server = std::move(fresh);
+	return status;
+}
+
+}  // namespace weft_tensorflow

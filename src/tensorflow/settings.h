@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Settings that the plug-in itself reads.  All others are weft's own, which reads
+ * TF_RDMA_DEV_NAME, TF_RDMA_BUF_SIZE, TF_RDMA_CHUNK_SIZE and TF_RDMA_ACC_SIZE beside its own
+ * names: weft_options(7).
+ *
+ * Threads: any.
+ */
+#ifndef WEFT_TENSORFLOW_SETTINGS_H
+#define WEFT_TENSORFLOW_SETTINGS_H
+
+namespace weft_tensorflow {
+
+/* Returns whether tensors may go over weft: TF_RDMA_ENABLED does not say no. */
+bool settings_enabled();
+
+/* Returns whether the environment names the address that the node listens on. */
+bool settings_listen();
+
+}  // namespace weft_tensorflow
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport.h"
+
+#include <cerrno>
+
+#include <tensorflow/core/platform/env.h>
+#include <tensorflow/core/platform/logging.h>
+
+#include "counters.h"
+#include "hello.h"
+#include "send.h"
+#include "settings.h"
+#include "status.h"
+
+namespace weft_tensorflow {
+namespace {
+
+constexpr uint64_t kStopNs = 10ull * 1000 * 1000 * 1000;
+
+void log_line(void *, int level, const char *line)
+{
+	if (level <= 1)
+		LOG(WARNING) << "weft: " << line;
+	else
+		LOG(INFO) << "weft: " << line;
+}
+
+/* The functions that protobuf-c calls, by the names that WEFT__TENSORFLOW__TENSORS__INIT gives. */
+void tensors__receive(Weft__Tensorflow__Tensors_Service *base,
+		      const Weft__Tensorflow__Want *want,
+		      Weft__Tensorflow__Have_Closure closure, void *closure_data)
+{
+	WeftWorker *worker = reinterpret_cast<Service *>(base)->worker;
+
+	if (worker)
+		worker->serve(want, closure, closure_data);
+	else
+		weft_served_fail(weft_served(closure_data), WEFT_UNAVAILABLE,
+				 "the server is starting, or has stopped");
+}
+
+/* Returns the fabrics that a node with @options uses, the best first. */
+std::string fabrics(const struct weft_node_options &options)
+{
+	struct weft_info *info;
+	std::string text;
+
+	if (weft_info_open(&options, &info))
+		return weft_error();
+	for (size_t i = 0; i < weft_info_count(info); i++) {
+		struct weft_fabric fabric = WEFT_FABRIC_INIT;
+
+		if (!weft_info_get(info, i, &fabric) && fabric.used)
+			text += (text.empty() ? "" : ", ") + std::string(fabric.provider) + " (" +
+				fabric.domain + ")";
+	}
+	weft_info_close(info);
+	return text;
+}
+
+}  // namespace
+
+Peer::~Peer()
+{
+	weft_stub_close(stub);
+	weft_peer_close(peer);
+}
+
+Transport::Transport() : service_(new Service)
+{
+	service_->base = WEFT__TENSORFLOW__TENSORS__INIT(tensors__);
+}
+
+Transport::~Transport()
+{
+	/* The last reference may go in a callback of the node, which can't close it. */
+	tensorflow::Env::Default()->SchedClosure(
+		[node = node_, service = service_, peers = std::move(peers_)]() mutable {
+			peers.clear();
+			weft_node_close(node);
+			delete service;
+		});
+}
+
+absl::Status Transport::open(const std::string &task, const std::string &host,
+			     TransportPtr *transport)
+{
+	TransportPtr fresh(new Transport);
+	absl::Status status = fresh->open_node(task, host);
+
+	if (status.ok())
+		*transport = std::move(fresh);
+	return status;
+}
+
+absl::Status Transport::open_node(const std::string &task, const std::string &host)
+{
+	struct weft_node_options o = WEFT_NODE_OPTIONS_INIT;
+	ProtobufCService *services[] = {&service_->base.base, nullptr};
+	std::string listen = host + ":0", name = task.substr(0, 63);
+	int err;
+
+	o.log = log_line;
+	o.services = services;
+	o.name = name.c_str();
+	if (!settings_listen())
+		o.listen = listen.c_str();
+	err = weft_node_open(&o, &node_);
+	if (err == -EACCES) {
+		/* TensorFlow's own server trusts every host of its network, too. */
+		o.security = WEFT_SECURITY_OPEN;
+		err = weft_node_open(&o, &node_);
+	}
+	if (err == -EADDRNOTAVAIL && o.listen) {
+		/* The cluster names the host by an address that is translated. */
+		o.listen = "0.0.0.0:0";
+		o.advertise = listen.c_str();
+		err = weft_node_open(&o, &node_);
+	}
+	if (err)
+		return status_of(WEFT_UNAVAILABLE, "the server of " + task + " can't start",
+				 weft_error());
+	hello_ = hello_make(weft_node_address(node_));
+	LOG(INFO) << "weft: " << task << " offers its tensors at " << weft_node_address(node_)
+		  << " over " << fabrics(o) << "; weft " << weft_version() << ", libfabric "
+		  << weft_info_libfabric();
+	return absl::OkStatus();
+}
+
+std::shared_ptr<Peer> Transport::find(const std::string &task, uint64_t incarnation)
+{
+	tensorflow::mutex_lock l(mu_);
+	auto at = peers_.find({task, incarnation});
+
+	return at == peers_.end() ? nullptr : at->second;
+}
+
+std::shared_ptr<Peer> Transport::learn(const std::string &task, uint64_t incarnation,
+				       const std::string &hello)
+{
+	std::string address = hello_address(hello);
+	tensorflow::mutex_lock l(mu_);
+	std::shared_ptr<Peer> &entry = peers_[{task, incarnation}];
+	std::shared_ptr<Peer> known;
+
+	if (entry)
+		return entry;
+	/* Devices of one life share its peer; what is left of another life is forgotten. */
+	for (auto at = peers_.lower_bound({task, 0}); at != peers_.end() && at->first.first == task;) {
+		if (!at->second || at->second->hello == hello) {
+			known = at->second ? at->second : known;
+			at++;
+		} else {
+			at = peers_.erase(at);
+		}
+	}
+	if (known)
+		return entry = known;
+	entry = std::make_shared<Peer>();
+	entry->task = task;
+	entry->hello = hello;
+	if (address.empty()) {
+		LOG(WARNING) << "weft: " << task << " does not speak weft: its tensors come by gRPC";
+	} else if (weft_peer_open(node_, address.c_str(), &entry->peer) ||
+		   weft_stub_open(entry->peer, &weft__tensorflow__tensors__descriptor,
+				  &entry->stub)) {
+		LOG(WARNING) << "weft: " << task << " at " << address
+			     << " stays on gRPC: " << weft_error();
+	}
+	counters_add(entry->stub ? "peers_weft" : "peers_grpc");
+	return entry;
+}
+
+void Transport::forget(const std::shared_ptr<Peer> &peer, const char *why)
+{
+	tensorflow::mutex_lock l(mu_);
+	bool known = false;
+
+	for (auto at = peers_.begin(); at != peers_.end();) {
+		if (at->second == peer) {
+			at = peers_.erase(at);
+			known = true;
+		} else {
+			at++;
+		}
+	}
+	if (known)
+		LOG(WARNING) << "weft: " << peer->task << " is lost: " << why;
+}
+
+void Transport::avoid(const std::shared_ptr<Peer> &peer, const char *why)
+{
+	tensorflow::mutex_lock l(mu_);
+	std::shared_ptr<Peer> plain;
+
+	for (auto &[key, entry] : peers_) {
+		if (entry != peer)
+			continue;
+		if (!plain) {
+			plain = std::make_shared<Peer>();
+			plain->task = peer->task;
+			plain->hello = peer->hello;
+			LOG(WARNING) << "weft: " << peer->task << " at " << hello_address(peer->hello)
+				     << " can't be reached over weft and stays on gRPC: " << why;
+			counters_add("peers_grpc");
+		}
+		entry = plain;
+	}
+}
+
+void Transport::came(Peer *peer, const std::string &provider)
+{
+	peer->met = true;
+	if (provider.empty())
+		return;
+	tensorflow::mutex_lock l(mu_);
+	if (peer->provider == provider)
+		return;
+	peer->provider = provider;
+	LOG(INFO) << "weft: tensors of " << peer->task << " at " << hello_address(peer->hello)
+		  << " come over " << provider;
+}
+
+void Transport::drain()
+{
+	weft_node_drain(node_, 0);
+}
+
+void Transport::stop()
+{
+	if (weft_node_drain(node_, kStopNs))
+		LOG(WARNING) << "weft: " << weft_error();
+	service_->worker = nullptr;
+}
+
+}  // namespace weft_tensorflow

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""TensorFlow over weft: after `import weft_tensorflow` there is the protocol "grpc+weft".
+
+    server = tf.distribute.Server(cluster, job_name='ps', task_index=0, protocol='grpc+weft')
+
+or rpc_layer='grpc+weft' of a cluster resolver.  Tensors between tasks that both have the plug-in go
+over weft; all else, and other tasks, by gRPC.  See weft_tensorflow(7).
+"""
+import ctypes
+import os
+
+import tensorflow as _tf
+
+from weft_tensorflow import _built
+
+__version__ = _built.VERSION
+
+LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'libweft_tensorflow.so')
+
+
+def _load():
+    """Load the library, which fits one release of TensorFlow."""
+    if _tf.__version__ != _built.TENSORFLOW:
+        raise ImportError(
+            'weft_tensorflow %s was built for TensorFlow %s, and this is TensorFlow %s: install '
+            'weft_tensorflow again (pip install --force-reinstall --no-deps src/tensorflow)' %
+            (__version__, _built.TENSORFLOW, _tf.__version__))
+    try:
+        _tf.load_library(LIBRARY)
+    except (_tf.errors.OpError, OSError) as error:
+        raise ImportError('weft_tensorflow %s cannot be loaded: %s' %
+                          (__version__, error)) from error
+    return ctypes.CDLL(LIBRARY)
+
+
+_library = _load()
+_library.weft_tensorflow_counters.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+_library.weft_tensorflow_counters.restype = ctypes.c_size_t
+
+
+def counters():
+    """What this process has moved, by name, since it began; counters.h tells the names."""
+    size = 4096
+    while True:
+        text = ctypes.create_string_buffer(size)
+        need = _library.weft_tensorflow_counters(text, size)
+        if need <= size:
+            break
+        size = 2 * need
+    lines = (line.rsplit(' ', 1) for line in text.value.decode('ascii').splitlines())
+    return {name: int(value) for name, value in lines}
