@@ -11,6 +11,7 @@
  *   sent_weft, sent_bytes         replies that were given, and bytes attached to them
  *   sent_staged                   attachments that went through a bounce buffer on this side
  *   sent_held                     tensors that weft still holds a reference to: now
+ *   sent_waiting                  calls of peers that wait for their tensors: now
  *   peers_weft, peers_grpc        incarnations of tasks, by how their tensors come
  *
  * Threads: any.

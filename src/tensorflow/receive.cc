@@ -82,12 +82,13 @@ private:
 	void came_by_grpc(const absl::Status &status);
 
 	void by_weft();
+	void call_ended(weft_op *op);
 	void came(const Weft__Tensorflow__Have *have);
-	absl::Status accept(const Weft__Tensorflow__Have *have);
+	absl::Status accept(const Weft__Tensorflow__Have *have, const struct weft_tensor *body);
 	void read(const struct weft_tensor *body);
 	Tensor allocate(DataType type, const TensorShape &shape);
-	void ended(weft_op *op);
-	void fail_weft(weft_op *op, enum weft_status code, const char *why);
+	void body_ended(weft_op *op);
+	void fail_weft(weft_op *op);
 	void unpack();
 
 	void finish(const absl::Status &status);
@@ -231,6 +232,8 @@ void Receive::by_weft()
 	want.key.data = reinterpret_cast<uint8_t *>(const_cast<char *>(edge_.key.data()));
 	/* A step takes as long as it likes; TensorFlow cancels, and weft sees a peer that is lost. */
 	o.op.timeout_ns = WEFT_FOREVER;
+	o.op.arg = this;
+	o.op.done = [](weft_op *op, void *arg) { static_cast<Receive *>(arg)->call_ended(op); };
 	Ref();
 	{
 		/* An abort cancels what has begun, and what has not begun by then never does. */
@@ -242,10 +245,12 @@ void Receive::by_weft()
 			failed = status_of_error(err, text());
 		} else if (failed.ok()) {
 			call_ = call;
+			Ref(); /* until call_ended() */
 			weft__tensorflow__tensors__receive(
 				service, &want,
 				[](const Weft__Tensorflow__Have *have, void *arg) {
-					static_cast<Receive *>(arg)->came(have);
+					if (have)
+						static_cast<Receive *>(arg)->came(have);
 				},
 				this);
 		}
@@ -270,7 +275,15 @@ Tensor Receive::allocate(DataType type, const TensorShape &shape)
 	return Tensor(edge_.device->GetAllocator(edge_.args.alloc_attrs), type, shape);
 }
 
-/* The reply, on weft's thread; @have is NULL for a call that failed. */
+/* The end of the call, on weft's thread: a reply has come before, or never comes. */
+void Receive::call_ended(weft_op *op)
+{
+	if (weft_op_status(op) != WEFT_OK)
+		fail_weft(op);
+	Unref();
+}
+
+/* The reply, on weft's thread. */
 void Receive::came(const Weft__Tensorflow__Have *have)
 {
 	const struct weft_tensor *body;
@@ -282,15 +295,8 @@ void Receive::came(const Weft__Tensorflow__Have *have)
 
 		call = call_;
 	}
-	if (!have) {
-		const char *why;
-		enum weft_status code = weft_reply_status(&why);
-
-		fail_weft(call, code, why);
-		return;
-	}
-	status = accept(have);
 	body = weft_op_attachment(call, 0, nullptr);
+	status = accept(have, body);
 	if (!status.ok() || dead_ || (!tensor_.TotalBytes() && !packed_)) {
 		transport_->came(peer_.get(), "");
 		if (status.ok())
@@ -302,9 +308,8 @@ void Receive::came(const Weft__Tensorflow__Have *have)
 }
 
 /* Take what the reply says of the tensor, and memory for it.  The peer may say anything. */
-absl::Status Receive::accept(const Weft__Tensorflow__Have *have)
+absl::Status Receive::accept(const Weft__Tensorflow__Have *have, const struct weft_tensor *body)
 {
-	const struct weft_tensor *body;
 	TensorShape shape;
 	absl::Status status;
 
@@ -312,11 +317,6 @@ absl::Status Receive::accept(const Weft__Tensorflow__Have *have)
 	packed_ = have->packed && !dead_;
 	if (dead_)
 		return status;
-	{
-		mutex_lock l(mu_);
-
-		body = weft_op_attachment(call_, 0, nullptr);
-	}
 	if (packed_) {
 		if (!body || body->ndim != 1)
 			return absl::DataLossError("weft: " + text() + ": no tensor came");
@@ -354,7 +354,7 @@ void Receive::read(const struct weft_tensor *body)
 	into.shape = &bytes;
 	o.op.timeout_ns = WEFT_FOREVER;
 	o.op.arg = this;
-	o.op.done = [](weft_op *op, void *arg) { static_cast<Receive *>(arg)->ended(op); };
+	o.op.done = [](weft_op *op, void *arg) { static_cast<Receive *>(arg)->body_ended(op); };
 	Ref();
 	{
 		mutex_lock l(mu_);
@@ -373,10 +373,10 @@ void Receive::read(const struct weft_tensor *body)
 }
 
 /* The end of the body, on weft's thread. */
-void Receive::ended(weft_op *op)
+void Receive::body_ended(weft_op *op)
 {
 	if (weft_op_status(op) != WEFT_OK) {
-		fail_weft(op, weft_op_status(op), weft_op_message(op));
+		fail_weft(op);
 		return;
 	}
 	transport_->came(peer_.get(), counters_path("received", op));
@@ -404,8 +404,10 @@ void Receive::unpack()
 }
 
 /* Tell of a failure of weft's, unless gRPC can do what weft never could with this peer. */
-void Receive::fail_weft(weft_op *op, enum weft_status code, const char *why)
+void Receive::fail_weft(weft_op *op)
 {
+	enum weft_status code = weft_op_status(op);
+	const char *why = weft_op_message(op);
 	bool lost = code == WEFT_UNAVAILABLE && status().ok();
 
 	if (lost && !peer_->met && weft_op_executed(op) == WEFT_EXECUTED_NO) {

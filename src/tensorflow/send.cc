@@ -29,6 +29,7 @@ class Waiting {
 public:
 	void *add(WeftWorker *worker, int64_t step)
 	{
+		counters_add("sent_waiting");
 		std::lock_guard<std::mutex> l(lock_);
 
 		calls_[++last_] = {worker, step};
@@ -37,6 +38,7 @@ public:
 
 	void remove(void *number)
 	{
+		counters_add("sent_waiting", -1);
 		std::lock_guard<std::mutex> l(lock_);
 
 		calls_.erase(reinterpret_cast<uintptr_t>(number));

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
@@ -133,10 +134,14 @@ class Build(build_py):
         run([cc, '-O2', '-fPIC', '-fvisibility=hidden', *package('--cflags'), '-c',
              os.path.join(work, 'tensors.pb-c.c'), '-o', objects[0]])
         flags = compile_flags(tf) + os.environ.get('CXXFLAGS', '').split()
+        commands = []
         for name in sorted(os.listdir(HERE)):
             if name.endswith('.cc'):
                 objects.append(os.path.join(work, name[:-3] + '.o'))
-                run([cxx, *flags, '-I' + work, '-c', os.path.join(HERE, name), '-o', objects[-1]])
+                commands.append([cxx, *flags, '-I' + work, '-c', os.path.join(HERE, name),
+                                 '-o', objects[-1]])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(run, commands))
         run([cxx, '-shared', '-Wl,-z,defs', *objects, '-o', library, *link_flags(tf),
              *os.environ.get('LDFLAGS', '').split()])
 
