@@ -100,8 +100,8 @@ class Task:
 
     def start(self):
         """Start the process.  Returns the call that ends when its server is there."""
-        log = open(self.log_path, 'ab')  # pylint: disable=consider-using-with
-        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+        log = open(self.log_path, 'ab')
+        self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, 'cluster.py'), json.dumps(self.spec)],
             env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0)
         log.close()
@@ -154,7 +154,7 @@ class Cluster:
     """
 
     def __init__(self, jobs, provider=None, protocols=None, env=None, task_env=None):
-        self.folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+        self.folder = tempfile.TemporaryDirectory()
         ports = iter(free_ports(sum(jobs.values())))
         addresses = {job: ['127.0.0.1:%d' % next(ports) for _ in range(count)]
                      for job, count in jobs.items()}
@@ -227,7 +227,7 @@ class Cluster:
 
 def counters(_server):
     """What the task's process has counted."""
-    import weft_tensorflow  # pylint: disable=import-outside-toplevel,import-error
+    import weft_tensorflow
     return weft_tensorflow.counters()
 
 
@@ -240,16 +240,16 @@ def run(server, number, module, function, words):
     """Run a function, and answer with what it returns or raises."""
     try:
         say(number, 'ok', getattr(importlib.import_module(module), function)(server, *words))
-    except Exception as error:  # pylint: disable=broad-exception-caught
+    except Exception as error:
         traceback.print_exc()
         say(number, type(error).__name__, str(error))
 
 
 def serve(spec):
     """Be a task, until the standard input ends.  Each function runs in a thread of its own."""
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel,import-error
+    import tensorflow as tf
     if spec['protocol'] != 'grpc':
-        import weft_tensorflow  # pylint: disable=import-outside-toplevel,import-error,unused-import
+        import weft_tensorflow
     sys.modules['cluster'] = sys.modules['__main__']
     server = tf.distribute.Server(spec['cluster'], job_name=spec['job'], task_index=spec['index'],
                                   protocol=spec['protocol'])

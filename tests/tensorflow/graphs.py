@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What tests have run inside tasks: graphs whose tensors go from one task to another."""
-# pylint: disable=import-outside-toplevel,import-error
 
 PS = '/job:ps/task:0'
 WORKER = '/job:worker/task:0'

@@ -22,7 +22,7 @@ def failing_op(server, good):
 
 def endless_wait(server, timeout_ms):
     """The worker waits for a tensor of the ps that never comes."""
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel,import-error
+    import tensorflow as tf
     v1 = tf.compat.v1
     with tf.Graph().as_default():
         with tf.device(graphs.PS):
