@@ -203,6 +203,12 @@ void Receive::asked(const absl::Status &status)
 
 void Receive::by_grpc()
 {
+	absl::Status aborted = status();
+
+	if (!aborted.ok()) {
+		finish(aborted);
+		return;
+	}
 	over_grpc_ = true;
 	request_.set_step_id(edge_.step);
 	request_.set_rendezvous_key(edge_.key);
@@ -408,6 +414,9 @@ void Receive::fail_weft(weft_op *op)
 {
 	enum weft_status code = weft_op_status(op);
 	const char *why = weft_op_message(op);
+	const void *details;
+	size_t bytes;
+	absl::Status failed;
 	bool lost = code == WEFT_UNAVAILABLE && status().ok();
 
 	if (lost && !peer_->met && weft_op_executed(op) == WEFT_EXECUTED_NO) {
@@ -417,7 +426,10 @@ void Receive::fail_weft(weft_op *op)
 	}
 	if (lost)
 		transport_->forget(peer_, why);
-	finish(status_of(code, text(), why));
+	failed = status_of(code, text(), why);
+	details = weft_call_details(op, &bytes);
+	status_add_details(&failed, details, details ? bytes : 0);
+	finish(failed);
 }
 
 void Receive::finish(const absl::Status &status)

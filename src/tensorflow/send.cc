@@ -46,11 +46,17 @@ public:
 
 	void cancel(void *number)
 	{
-		std::lock_guard<std::mutex> l(lock_);
-		auto at = calls_.find(reinterpret_cast<uintptr_t>(number));
+		Call call = {};
 
-		if (at != calls_.end())
-			at->second.worker->give_up(at->second.step);
+		{
+			std::lock_guard<std::mutex> l(lock_);
+			auto at = calls_.find(reinterpret_cast<uintptr_t>(number));
+
+			if (at != calls_.end())
+				call = at->second;
+		}
+		if (call.worker)
+			call.worker->give_up(call.step);
 	}
 
 private:
@@ -81,6 +87,10 @@ struct Answer {
 
 	void fail(const absl::Status &status) const
 	{
+		std::string details = status_details(status);
+
+		/* Details that are too long are left out. */
+		(void)weft_served_set_details(call(), details.data(), details.size());
 		weft_served_fail(call(), status_to_weft(status),
 				 std::string(status.message()).c_str());
 	}
