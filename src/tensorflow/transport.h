@@ -22,6 +22,7 @@
 #include <string>
 #include <utility>
 
+#include <absl/status/status.h>
 #include <tensorflow/core/platform/mutex.h>
 #include <tensorflow/core/platform/refcount.h>
 #include <tensorflow/core/platform/thread_annotations.h>

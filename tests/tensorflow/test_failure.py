@@ -46,7 +46,15 @@ class Failure(unittest.TestCase):
         self.assertEqual(caught.exception.kind, kind, caught.exception.text)
         return caught.exception.text
 
-    def test_steps_that_fail_and_a_task_that_dies_and_comes_back(self):
+    @staticmethod
+    def wait_for_ever(tasks):
+        """A call whose receive has reached the ps, and waits there."""
+        call = tasks.begin('worker:0', endless_wait, 0)
+        cluster.until(lambda: tasks.counters('ps:0').get('sent_waiting', 0) > 0,
+                      'the call for the tensor')
+        return call
+
+    def test_a_step_fails_as_over_grpc_and_a_task_that_dies_or_freezes_is_missed(self):
         with cluster.Cluster({'ps': 1, 'worker': 1}) as tasks:
             self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
 
@@ -57,15 +65,24 @@ class Failure(unittest.TestCase):
             self.fails(tasks.begin('worker:0', endless_wait, 500), 'DeadlineExceededError')
             self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
 
-            waits = tasks.begin('worker:0', endless_wait, 0)
-            cluster.until(lambda: tasks.counters('ps:0').get('sent_waiting', 0) > 0,
-                          'the call for the tensor')
+            waits = self.wait_for_ever(tasks)
             tasks.kill('ps:0')
             self.fails(waits, 'UnavailableError', LOST_S)
-
             tasks.restart('ps:0')
             self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
+
+            waits = self.wait_for_ever(tasks)
+            tasks.freeze('ps:0')
+            text = self.fails(waits, 'UnavailableError', LOST_S)
+            self.assertRegex(text, 'weft: receiving edge_.* from /job:ps/replica:0/task:0 in step')
+            tasks.thaw('ps:0')
+            self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
+
             self.assertEqual(tasks.counters('worker:0').get('received_grpc', 0), 0)
+            for name in tasks.tasks:
+                for now in ('sent_waiting', 'sent_held'):
+                    cluster.until(lambda name=name, now=now: not tasks.counters(name).get(now),
+                                  'the end of %s of %s' % (now, name))
 
 
 if __name__ == '__main__':
