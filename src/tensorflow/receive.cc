@@ -133,14 +133,17 @@ Receive::~Receive()
 void Receive::Start(std::function<void()> done)
 {
 	done_ = std::move(done);
-	if (!edge_.into_device_memory())
-		peer_ = transport_->find(edge_.task, edge_.incarnation);
-	if (edge_.into_device_memory() || (peer_ && !peer_->stub))
+	if (edge_.into_device_memory()) {
 		by_grpc();
-	else if (peer_)
+		return;
+	}
+	peer_ = transport_->find(edge_.task, edge_.incarnation);
+	if (!peer_)
+		ask();
+	else if (peer_->stub)
 		by_weft();
 	else
-		ask();
+		by_grpc();
 }
 
 void Receive::StartAbort(const absl::Status &status)

@@ -194,6 +194,11 @@ void give_copy(const Answer &answer, Device *device, const Rendezvous::Args &arg
 	tensorflow::AllocatorAttributes host;
 	Tensor *copy;
 
+	if (!args.device_context) {
+		answer.fail(absl::InternalError("no copy can be made of device memory: " +
+						answer.key));
+		return;
+	}
 	host.set_on_host(true);
 	host.set_gpu_compatible(true);
 	copy = new Tensor(device->GetAllocator(host), tensor.dtype(), tensor.shape());
