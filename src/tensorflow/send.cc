@@ -3,16 +3,15 @@
 
 #include <mutex>
 #include <unordered_map>
-#include <vector>
 
 #include <tensorflow/core/distributed_runtime/rendezvous_mgr_interface.h>
 #include <tensorflow/core/distributed_runtime/rpc/grpc_tensor_coding.h>
 #include <tensorflow/core/distributed_runtime/worker_env.h>
 #include <tensorflow/core/platform/threadpool.h>
 
+#include "answer.h"
 #include "counters.h"
 #include "hello.h"
-#include "status.h"
 
 namespace weft_tensorflow {
 namespace {
@@ -77,143 +76,6 @@ Waiting &waiting()
 	return *all;
 }
 
-/* A call that is served: answered once, by one of its functions. */
-struct Answer {
-	Weft__Tensorflow__Have_Closure closure;
-	void *closure_data;
-	std::string key;
-
-	struct weft_served *call() const { return weft_served(closure_data); }
-
-	void fail(const absl::Status &status) const
-	{
-		std::string details = status_details(status);
-
-		/* Details that are too long are left out. */
-		(void)weft_served_set_details(call(), details.data(), details.size());
-		weft_served_fail(call(), status_to_weft(status),
-				 std::string(status.message()).c_str());
-	}
-
-	void give(const Tensor &tensor, bool is_dead) const;
-
-private:
-	bool attach(const Tensor &bytes) const;
-};
-
-void sent(struct weft_op *op, void *arg)
-{
-	counters_path("sent", op);
-	counters_add("sent_held", -1);
-	delete static_cast<Tensor *>(arg);
-}
-
-/* Attach @bytes to the reply.  False: the call has been answered by a failure. */
-bool Answer::attach(const Tensor &bytes) const
-{
-	struct weft_send_options o = WEFT_SEND_OPTIONS_INIT;
-	int64_t length = static_cast<int64_t>(bytes.TotalBytes());
-	struct weft_tensor t = {};
-	auto *held = new Tensor(bytes); /* shares the buffer */
-	int err;
-
-	t.data = bytes.data();
-	t.device = {WEFT_CPU, 0};
-	t.ndim = 1;
-	t.dtype = {WEFT_UINT, 8, 1};
-	t.shape = &length;
-	o.flags = WEFT_OPAQUE;
-	o.op.timeout_ns = WEFT_FOREVER;
-	o.op.done = sent;
-	o.op.arg = held;
-	err = weft_served_attach(call(), &t, &o, nullptr);
-	if (err) {
-		delete held;
-		fail(status_of_error(err, "sending " + key));
-		return false;
-	}
-	counters_add("sent_held");
-	return true;
-}
-
-/* Returns @tensor packed as a TensorProto, in a tensor of bytes. */
-absl::Status pack(const Tensor &tensor, Tensor *bytes)
-{
-	tensorflow::TensorProto proto;
-	size_t length;
-
-	tensor.AsProtoTensorContent(&proto);
-	length = proto.ByteSizeLong();
-	if (length > INT32_MAX)
-		return absl::InvalidArgumentError(absl::StrCat(
-			"the tensor takes ", length, " bytes as a message: at most 2 GiB"));
-	*bytes = Tensor(tensorflow::DT_UINT8, {static_cast<int64_t>(length)});
-	if (!proto.SerializeToArray(bytes->data(), static_cast<int>(length)))
-		return absl::InternalError("the tensor can't be packed");
-	return absl::OkStatus();
-}
-
-void Answer::give(const Tensor &tensor, bool is_dead) const
-{
-	Weft__Tensorflow__Have have = WEFT__TENSORFLOW__HAVE__INIT;
-	std::vector<int64_t> dims;
-	Tensor bytes = tensor;
-
-	have.dead = is_dead;
-	have.dtype = tensor.dtype();
-	if (!is_dead) {
-		for (int i = 0; i < tensor.dims(); i++)
-			dims.push_back(tensor.dim_size(i));
-		have.n_dim = dims.size();
-		have.dim = dims.data();
-		have.packed = !tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
-		if (have.packed) {
-			absl::Status status = pack(tensor, &bytes);
-
-			if (!status.ok()) {
-				fail(status);
-				return;
-			}
-		}
-		if (bytes.TotalBytes() && !attach(bytes))
-			return;
-	}
-	counters_add("sent_weft");
-	closure(&have, closure_data);
-}
-
-bool in_device_memory(Device *device, const Rendezvous::Args &args)
-{
-	return device->tensorflow_accelerator_device_info() && !args.alloc_attrs.on_host();
-}
-
-/* Copy @tensor to the host by TensorFlow's own copy, and give that. */
-void give_copy(const Answer &answer, Device *device, const Rendezvous::Args &args,
-	       const Tensor &tensor)
-{
-	tensorflow::AllocatorAttributes host;
-	Tensor *copy;
-
-	if (!args.device_context) {
-		answer.fail(absl::InternalError("no copy can be made of device memory: " +
-						answer.key));
-		return;
-	}
-	host.set_on_host(true);
-	host.set_gpu_compatible(true);
-	copy = new Tensor(device->GetAllocator(host), tensor.dtype(), tensor.shape());
-	/* The tensor must live until the copy is made. */
-	args.device_context->CopyDeviceTensorToCPU(
-		&tensor, answer.key, device, copy,
-		[answer, copy, tensor](const absl::Status &status) {
-			if (status.ok())
-				answer.give(*copy, false);
-			else
-				answer.fail(status);
-			delete copy;
-		});
-}
-
 }  // namespace
 
 WeftWorker::WeftWorker(tensorflow::WorkerEnv *env, const tensorflow::ConfigProto &config,
@@ -267,8 +129,8 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 			waiting().remove(number);
 			if (!status.ok())
 				answer.fail(status);
-			else if (!is_dead && in_device_memory(device, args))
-				give_copy(answer, device, args, tensor);
+			else if (!is_dead && answer_needs_copy(device, args.alloc_attrs))
+				answer.give_copy(tensor, device, args.device_context);
 			else
 				answer.give(tensor, is_dead);
 		});

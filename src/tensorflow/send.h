@@ -2,10 +2,6 @@
 /*
  * The serving side: the worker of a server, which gives its tensors to peers over weft.
  *
- * A tensor is not copied: the attachment of the reply borrows its buffer and holds a reference
- * until weft needs it no more.  Strings, variants and resources are packed as a TensorProto, and
- * tensors of an accelerator are copied to the host by TensorFlow first.
- *
  * A call whose caller has given up aborts its step here, as TensorFlow's own service does.
  *
  * Threads: weft's call serve(), which does not block; TensorFlow's the rest.

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fetch.h"
+
+#include "counters.h"
+#include "hello.h"
+#include "status.h"
+
+namespace weft_tensorflow {
+
+using tensorflow::mutex_lock;
+
+/* The question whether a task speaks weft, and its answer. */
+struct Fetch::Question {
+	tensorflow::RecvTensorRequest request;
+	tensorflow::TensorResponse response;
+};
+
+Fetch::Fetch(TransportPtr transport, Run run,
+	     std::shared_ptr<tensorflow::WorkerCacheInterface> cache, Origin origin)
+	: transport_(std::move(transport)), run_(std::move(run)), cache_(std::move(cache)),
+	  origin_(std::move(origin))
+{
+}
+
+Fetch::~Fetch()
+{
+	weft_op_free(body_);
+	weft_op_free(call_);
+	if (worker_)
+		cache_->ReleaseWorker(origin_.task, worker_);
+}
+
+void Fetch::cancel(const absl::Status &status)
+{
+	{
+		mutex_lock l(mu_);
+
+		status_.Update(status);
+		if (body_)
+			weft_cancel(body_);
+		if (call_)
+			weft_cancel(call_);
+	}
+	opts_.StartCancel();
+}
+
+absl::Status Fetch::status() const
+{
+	mutex_lock l(mu_);
+
+	return status_;
+}
+
+void Fetch::begin(tensorflow::DeviceBase *device)
+{
+	peer_ = transport_->find(origin_.task, origin_.incarnation);
+	if (!peer_)
+		ask(device);
+	else if (peer_->stub)
+		by_weft();
+	else
+		without_weft();
+}
+
+void Fetch::rpc(const tensorflow::RecvTensorRequest *request, tensorflow::TensorResponse *response,
+		std::function<void(const absl::Status &)> then)
+{
+	if (!worker_)
+		worker_ = cache_->GetOrCreateWorker(origin_.task);
+	if (!worker_) {
+		finish(absl::InternalError("no worker is known as " + origin_.task));
+		return;
+	}
+	/* The answer may come, and the fetch end, before this function has. */
+	Ref();
+	worker_->RecvTensorAsync(&opts_, request, response, std::move(then));
+	/* A cancel before the request was on its way had nothing to cancel. */
+	if (!status().ok())
+		opts_.StartCancel();
+	Unref();
+}
+
+void Fetch::ask(tensorflow::DeviceBase *device)
+{
+	tensorflow::AllocatorAttributes host;
+
+	host.set_on_host(true);
+	question_ = std::make_unique<Question>();
+	hello_ask(&question_->request);
+	question_->response.InitAlloc(device, host);
+	rpc(&question_->request, &question_->response,
+	    [this](const absl::Status &status) { asked(status); });
+}
+
+void Fetch::asked(const absl::Status &status)
+{
+	std::string hello = status.ok() ? hello_get(question_->response.metadata()) : "";
+
+	if (status.ok() || absl::IsInvalidArgument(status))
+		peer_ = transport_->learn(origin_.task, origin_.incarnation, hello);
+	question_.reset();
+	/* A task that did not answer gets the request itself, which fails as ever. */
+	if (peer_ && peer_->stub)
+		by_weft();
+	else
+		without_weft();
+}
+
+/* Leave the fetch to gRPC, unless it has been cancelled. */
+void Fetch::without_weft()
+{
+	absl::Status failed = status();
+
+	if (failed.ok())
+		by_grpc();
+	else
+		finish(failed);
+}
+
+void Fetch::by_weft()
+{
+	struct weft_call_options o = WEFT_CALL_OPTIONS_INIT;
+	ProtobufCService *service;
+	absl::Status failed;
+	weft_op *op;
+	int err;
+
+	/* A step takes as long as it likes; TensorFlow cancels, and weft sees a peer that is lost. */
+	o.op.timeout_ns = WEFT_FOREVER;
+	o.op.arg = this;
+	o.op.done = [](weft_op *op, void *arg) { static_cast<Fetch *>(arg)->call_ended(op); };
+	Ref();
+	{
+		/* A cancel ends what has begun, and what has not begun by then never does. */
+		mutex_lock l(mu_);
+
+		failed = status_;
+		err = failed.ok() ? weft_call_open(peer_->stub, &o, &service, &op) : 0;
+		if (err) {
+			failed = status_of_error(err, text());
+		} else if (failed.ok()) {
+			call_ = op;
+			Ref(); /* until call_ended() */
+			call(service,
+			     [](const Weft__Tensorflow__Have *have, void *arg) {
+				     if (have)
+					     static_cast<Fetch *>(arg)->came(have);
+			     },
+			     this);
+		}
+	}
+	if (!failed.ok())
+		finish(failed);
+	Unref();
+}
+
+/* The end of the call, on weft's thread: a reply has come before, or never comes. */
+void Fetch::call_ended(weft_op *op)
+{
+	if (weft_op_status(op) != WEFT_OK)
+		fail_weft(op);
+	Unref();
+}
+
+/* The reply, on weft's thread. */
+void Fetch::came(const Weft__Tensorflow__Have *have)
+{
+	const struct weft_tensor *body;
+	absl::Status status;
+	void *into = nullptr;
+	size_t bytes = 0;
+
+	{
+		mutex_lock l(mu_);
+
+		body = weft_op_attachment(call_, 0, nullptr);
+	}
+	if (body && body->ndim == 1)
+		bytes = static_cast<size_t>(body->shape[0]);
+	status = accept(have, bytes, &into);
+	if (status.ok() && into) {
+		read(into, bytes);
+		return;
+	}
+	transport_->came(peer_.get(), "");
+	came_ = status.ok();
+	finish(status);
+}
+
+/* Read the @bytes of the attachment. */
+void Fetch::read(void *into, size_t bytes)
+{
+	struct weft_recv_options o = WEFT_RECV_OPTIONS_INIT;
+	int64_t length = static_cast<int64_t>(bytes);
+	struct weft_tensor t = {};
+	absl::Status failed;
+	int err = 0;
+
+	t.data = into;
+	t.device = {WEFT_CPU, 0};
+	t.ndim = 1;
+	t.dtype = {WEFT_UINT, 8, 1};
+	t.shape = &length;
+	o.op.timeout_ns = WEFT_FOREVER;
+	o.op.arg = this;
+	o.op.done = [](weft_op *op, void *arg) { static_cast<Fetch *>(arg)->body_ended(op); };
+	Ref();
+	{
+		mutex_lock l(mu_);
+
+		failed = status_;
+		if (failed.ok())
+			err = weft_op_receive(call_, 0, &t, &o, &body_);
+		if (err)
+			failed = status_of_error(err, text());
+	}
+	if (!failed.ok())
+		finish(failed);
+	Unref();
+}
+
+/* The end of the attachment, on weft's thread. */
+void Fetch::body_ended(weft_op *op)
+{
+	if (weft_op_status(op) != WEFT_OK) {
+		fail_weft(op);
+		return;
+	}
+	transport_->came(peer_.get(), counters_path("received", op));
+	came_ = true;
+	finish(absl::OkStatus());
+}
+
+/* Tell of a failure of weft's, unless gRPC can do what weft never could with this peer. */
+void Fetch::fail_weft(weft_op *op)
+{
+	enum weft_status code = weft_op_status(op);
+	const char *why = weft_op_message(op);
+	const void *details;
+	size_t bytes;
+	absl::Status failed;
+	bool answered = weft_op_executed(op) == WEFT_EXECUTED_YES;
+	bool lost = code == WEFT_UNAVAILABLE && !answered && status().ok();
+
+	if (answered)
+		transport_->came(peer_.get(), "");
+	if (lost && !peer_->met && weft_op_executed(op) == WEFT_EXECUTED_NO) {
+		transport_->avoid(peer_, why);
+		run_([this] { without_weft(); });
+		return;
+	}
+	if (lost)
+		transport_->forget(peer_, why);
+	failed = status_of(code, text(), why);
+	details = weft_call_details(op, &bytes);
+	status_add_details(&failed, details, details ? bytes : 0);
+	finish(failed);
+}
+
+void Fetch::note(const absl::Status &status)
+{
+	mutex_lock l(mu_);
+
+	status_.Update(status);
+}
+
+void Fetch::finish(const absl::Status &status)
+{
+	note(status);
+	/* The fetch may be gone before the function that runs ended() has returned. */
+	Ref();
+	run_([this] { ended(); });
+	Unref();
+}
+
+}  // namespace weft_tensorflow
