@@ -4,7 +4,8 @@
  * and weft_tensorflow.counters() of Python has them all:
  *
  *   received_weft, received_grpc  edges that ended well here, by what carried them
- *   received_bytes                bytes of those that weft carried
+ *   buffers_weft, buffers_grpc    buffers of collectives that ended well here, likewise
+ *   received_bytes                bytes of all that weft carried
  *   received_over_PROVIDER        bodies by libfabric's name of the provider
  *   received_staged               bodies that went through a bounce buffer on this side
  *   received_heap                 bodies that found no room in weft's pool

@@ -10,6 +10,7 @@
 #include <tensorflow/core/platform/threadpool.h>
 
 #include "answer.h"
+#include "collectives.h"
 #include "counters.h"
 #include "hello.h"
 
@@ -82,7 +83,6 @@ WeftWorker::WeftWorker(tensorflow::WorkerEnv *env, const tensorflow::ConfigProto
 		       Transport *transport)
 	: GrpcWorker(env, config), transport_(transport)
 {
-	transport->serve(this);
 }
 
 void WeftWorker::GrpcRecvTensorAsync(tensorflow::CallOptions *opts,
@@ -134,6 +134,12 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 			else
 				answer.give(tensor, is_dead);
 		});
+}
+
+void WeftWorker::serve_buffer(const Weft__Tensorflow__WantBuffer *want,
+			      Weft__Tensorflow__Have_Closure closure, void *closure_data)
+{
+	collectives_serve(env_, want, closure, closure_data);
 }
 
 void WeftWorker::give_up(int64_t step)

@@ -31,6 +31,10 @@ public:
 	void serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Have_Closure closure,
 		   void *closure_data);
 
+	/* Answer a peer's call of weft.tensorflow.Tensors.ReceiveBuffer. */
+	void serve_buffer(const Weft__Tensorflow__WantBuffer *want,
+			  Weft__Tensorflow__Have_Closure closure, void *closure_data);
+
 	/* Abort @step, whose peer has given up, in a thread of TensorFlow's. */
 	void give_up(int64_t step);
 

@@ -4,6 +4,7 @@
 #include <tensorflow/core/platform/env.h>
 #include <tensorflow/core/platform/logging.h>
 
+#include "collectives.h"
 #include "receive.h"
 #include "send.h"
 #include "settings.h"
@@ -56,6 +57,8 @@ WeftServer::~WeftServer()
 	/* A call that waits for a tensor is answered by the end of its step. */
 	if (worker_env()->rendezvous_mgr)
 		worker_env()->rendezvous_mgr->CleanupAll();
+	if (worker_env()->collective_executor_mgr)
+		worker_env()->collective_executor_mgr->CleanupAll();
 	transport_->stop();
 }
 
@@ -77,7 +80,17 @@ absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devi
 	o.worker_func = [this](tensorflow::WorkerEnv *env, const tensorflow::ConfigProto &config) {
 		return std::make_unique<WeftWorker>(env, config, transport_.get());
 	};
-	return Init(o);
+	o.collective_mgr_func = [this, &def](const tensorflow::ConfigProto &config,
+					     const tensorflow::WorkerEnv *env,
+					     tensorflow::WorkerCacheInterface *cache) {
+		return collectives_new(config, env, cache, task_of(def),
+				       tsl::core::GetNewRef(transport_.get()));
+	};
+	status = Init(o);
+	/* A call of a peer needs all that the server has made by now. */
+	if (status.ok())
+		transport_->serve(static_cast<WeftWorker *>(worker_impl()));
+	return status;
 }
 
 absl::Status WeftServer::create(const ServerDef &def, tensorflow::DeviceMgr *devices,

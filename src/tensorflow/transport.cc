@@ -25,18 +25,36 @@ void log_line(void *, int level, const char *line)
 		LOG(INFO) << "weft: " << line;
 }
 
+/* Returns the worker that serves; NULL: there is none, and the call has been refused. */
+WeftWorker *worker_of(Weft__Tensorflow__Tensors_Service *base, void *closure_data)
+{
+	WeftWorker *worker = reinterpret_cast<Service *>(base)->worker;
+
+	if (!worker)
+		weft_served_fail(weft_served(closure_data), WEFT_UNAVAILABLE,
+				 "the server is starting, or has stopped");
+	return worker;
+}
+
 /* The functions that protobuf-c calls, by the names that WEFT__TENSORFLOW__TENSORS__INIT gives. */
 void tensors__receive(Weft__Tensorflow__Tensors_Service *base,
 		      const Weft__Tensorflow__Want *want,
 		      Weft__Tensorflow__Have_Closure closure, void *closure_data)
 {
-	WeftWorker *worker = reinterpret_cast<Service *>(base)->worker;
+	WeftWorker *worker = worker_of(base, closure_data);
 
 	if (worker)
 		worker->serve(want, closure, closure_data);
-	else
-		weft_served_fail(weft_served(closure_data), WEFT_UNAVAILABLE,
-				 "the server is starting, or has stopped");
+}
+
+void tensors__receive_buffer(Weft__Tensorflow__Tensors_Service *base,
+			     const Weft__Tensorflow__WantBuffer *want,
+			     Weft__Tensorflow__Have_Closure closure, void *closure_data)
+{
+	WeftWorker *worker = worker_of(base, closure_data);
+
+	if (worker)
+		worker->serve_buffer(want, closure, closure_data);
 }
 
 /* Returns the fabrics that a node with @options uses, the best first. */

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "collectives.h"
+
+#include <tensorflow/core/common_runtime/base_collective_executor.h>
+#include <tensorflow/core/distributed_runtime/collective_param_resolver_distributed.h>
+#include <tensorflow/core/distributed_runtime/collective_rma_distributed.h>
+#include <tensorflow/core/distributed_runtime/device_resolver_distributed.h>
+#include <tensorflow/core/distributed_runtime/rpc_collective_executor_mgr.h>
+#include <tensorflow/core/nccl/collective_communicator.h>
+#include <tensorflow/core/platform/threadpool.h>
+
+#include "answer.h"
+#include "counters.h"
+#include "fetch.h"
+
+namespace weft_tensorflow {
+namespace {
+
+using tensorflow::BufRendezvous;
+using tensorflow::CancellationManager;
+using tensorflow::CancellationToken;
+using tensorflow::CollectiveRemoteAccessDistributed;
+using tensorflow::Device;
+using tensorflow::Tensor;
+
+/* A buffer that TensorFlow wants: the arguments of RecvFromPeer(). */
+struct Wanted {
+	std::string device;
+	std::string task;
+	std::string key;
+	Device *to_device;
+	tensorflow::DeviceContext *to_context;
+	tensorflow::AllocatorAttributes to_attributes;
+	Tensor *to;
+	tensorflow::DeviceLocality locality;
+	int stream;
+	CancellationManager *cancellation;
+	tensorflow::StatusCallback done;
+};
+
+class Access : public CollectiveRemoteAccessDistributed {
+public:
+	Access(const tensorflow::DeviceMgr *devices, tensorflow::DeviceResolverInterface *resolver,
+	       std::shared_ptr<tensorflow::UnboundedWorkQueue> queue,
+	       tensorflow::WorkerCacheInterface *cache, int64_t step, const std::string &task,
+	       TransportPtr transport)
+		: CollectiveRemoteAccessDistributed(devices, resolver, std::move(queue), cache, step,
+						    task),
+		  transport_(std::move(transport))
+	{
+	}
+
+	void RecvFromPeer(const std::string &peer_device, const std::string &peer_task,
+			  bool peer_is_local, const std::string &key, Device *to_device,
+			  tensorflow::DeviceContext *to_context,
+			  const tensorflow::AllocatorAttributes &to_attributes, Tensor *to,
+			  const tensorflow::DeviceLocality &locality, int stream,
+			  CancellationManager *cancellation,
+			  const tensorflow::StatusCallback &done) override;
+
+	/* Receive @wanted by gRPC. */
+	void by_grpc(const Wanted &wanted);
+
+	int64_t step() const { return step_id_; }
+	CancellationManager *abortion() { return &abortion_cancel_mgr_; }
+
+private:
+	const TransportPtr transport_;
+};
+
+/*
+ * One receive of a buffer.  The step may be cancelled, and all of the step's collectives aborted:
+ * two managers tell of it.
+ */
+class BufferReceive : public Fetch {
+public:
+	BufferReceive(TransportPtr transport, std::shared_ptr<tensorflow::UnboundedWorkQueue> queue,
+		tensorflow::WorkerCacheInterface *cache, Access *access, uint64_t incarnation,
+		Wanted wanted)
+		: Fetch(std::move(transport),
+			[queue](std::function<void()> run) { queue->Schedule(std::move(run)); },
+			/* The server keeps the cache. */
+			std::shared_ptr<tensorflow::WorkerCacheInterface>(
+				std::shared_ptr<void>(), cache),
+			{wanted.task, incarnation}),
+		  access_(access), incarnation_(incarnation), wanted_(std::move(wanted)),
+		  token_(wanted_.cancellation ? wanted_.cancellation->get_cancellation_token() : 0),
+		  abortion_token_(access->abortion()->get_cancellation_token())
+	{
+	}
+
+	void start();
+
+private:
+	bool heed(CancellationManager *manager, CancellationToken token);
+	void heed_no_more();
+	void call(ProtobufCService *service, Weft__Tensorflow__Have_Closure closure,
+		  void *closure_data) override;
+	absl::Status accept(const Weft__Tensorflow__Have *have, size_t bytes, void **into) override;
+	void by_grpc() override;
+	void ended() override;
+
+	std::string text() const override
+	{
+		return "receiving buffer " + wanted_.key + " from " + wanted_.device;
+	}
+
+	Access *const access_;
+	const uint64_t incarnation_;
+	Wanted wanted_;
+	const CancellationToken token_;
+	const CancellationToken abortion_token_;
+};
+
+void BufferReceive::start()
+{
+	Ref();
+	if (!heed(access_->abortion(), abortion_token_) ||
+	    (wanted_.cancellation && !heed(wanted_.cancellation, token_)))
+		finish(absl::CancelledError("weft: " + text() + ": cancelled before it began"));
+	else
+		begin(wanted_.to_device);
+	Unref();
+}
+
+/* Be cancelled with @manager.  False: that has been cancelled already. */
+bool BufferReceive::heed(CancellationManager *manager, CancellationToken token)
+{
+	return manager->RegisterCallback(token, [this] {
+		cancel(absl::CancelledError("weft: " + text() + ": cancelled"));
+	});
+}
+
+/* Be cancelled no more.  Waits for a cancel in progress. */
+void BufferReceive::heed_no_more()
+{
+	access_->abortion()->DeregisterCallback(abortion_token_);
+	if (wanted_.cancellation)
+		wanted_.cancellation->DeregisterCallback(token_);
+}
+
+void BufferReceive::call(ProtobufCService *service, Weft__Tensorflow__Have_Closure closure,
+		   void *closure_data)
+{
+	Weft__Tensorflow__WantBuffer want = WEFT__TENSORFLOW__WANT_BUFFER__INIT;
+
+	want.step = access_->step();
+	want.key.len = wanted_.key.size();
+	want.key.data = reinterpret_cast<uint8_t *>(wanted_.key.data());
+	want.device.len = wanted_.device.size();
+	want.device.data = reinterpret_cast<uint8_t *>(wanted_.device.data());
+	want.incarnation = incarnation_;
+	weft__tensorflow__tensors__receive_buffer(service, &want, closure, closure_data);
+}
+
+absl::Status BufferReceive::accept(const Weft__Tensorflow__Have *have, size_t bytes, void **into)
+{
+	if (have->dtype != wanted_.to->dtype() || bytes != wanted_.to->TotalBytes())
+		return absl::InternalError(absl::StrCat(
+			"weft: ", text(), ": ", bytes, " bytes of type ", have->dtype, " came, and ",
+			wanted_.to->TotalBytes(), " of type ", wanted_.to->dtype(), " are wanted"));
+	*into = bytes ? wanted_.to->data() : nullptr;
+	return absl::OkStatus();
+}
+
+void BufferReceive::by_grpc()
+{
+	heed_no_more();
+	if (!status().ok()) {
+		finish(absl::OkStatus());
+		return;
+	}
+	access_->by_grpc(wanted_);
+	Unref();
+}
+
+void BufferReceive::ended()
+{
+	tensorflow::StatusCallback done = std::move(wanted_.done);
+	absl::Status how = status();
+
+	heed_no_more();
+	if (how.ok())
+		counters_add("buffers_weft");
+	/* The collective, and what it lent to the receive, may be gone when it has been told. */
+	Unref();
+	done(how);
+}
+
+void Access::RecvFromPeer(const std::string &peer_device, const std::string &peer_task,
+			  bool peer_is_local, const std::string &key, Device *to_device,
+			  tensorflow::DeviceContext *to_context,
+			  const tensorflow::AllocatorAttributes &to_attributes, Tensor *to,
+			  const tensorflow::DeviceLocality &locality, int stream,
+			  CancellationManager *cancellation, const tensorflow::StatusCallback &done)
+{
+	tensorflow::DeviceAttributes from;
+
+	if (peer_is_local) {
+		CollectiveRemoteAccessLocal::RecvFromPeer(
+			peer_device, peer_task, peer_is_local, key, to_device, to_context,
+			to_attributes, to, locality, stream, cancellation, done);
+		return;
+	}
+
+	Wanted wanted = {peer_device, peer_task, key,	   to_device,	 to_context, to_attributes,
+			 to,	      locality,	 stream, cancellation, done};
+
+	if (answer_needs_copy(to_device, to_attributes) ||
+	    !dev_resolver_->GetDeviceAttributes(peer_device, &from).ok())
+		by_grpc(wanted);
+	else
+		(new BufferReceive(tsl::core::GetNewRef(transport_.get()), work_queue_, worker_cache_, this,
+			     from.incarnation(), std::move(wanted)))
+			->start();
+}
+
+void Access::by_grpc(const Wanted &wanted)
+{
+	CollectiveRemoteAccessDistributed::RecvFromPeer(
+		wanted.device, wanted.task, false, wanted.key, wanted.to_device, wanted.to_context,
+		wanted.to_attributes, wanted.to, wanted.locality, wanted.stream,
+		wanted.cancellation, [done = wanted.done](const absl::Status &status) {
+			if (status.ok())
+				counters_add("buffers_grpc");
+			done(status);
+		});
+}
+
+class Manager : public tensorflow::RpcCollectiveExecutorMgr {
+public:
+	Manager(const tensorflow::ConfigProto &config, const tensorflow::DeviceMgr *devices,
+		std::unique_ptr<tensorflow::DeviceResolverDistributed> resolver,
+		std::unique_ptr<tensorflow::CollectiveParamResolverDistributed> params,
+		std::unique_ptr<tensorflow::NcclCommunicatorInterface> nccl,
+		tensorflow::WorkerCacheInterface *cache, const std::string &task,
+		TransportPtr transport)
+		: RpcCollectiveExecutorMgr(config, devices, std::move(resolver), std::move(params),
+					   std::move(nccl), cache, task),
+		  transport_(std::move(transport))
+	{
+	}
+
+protected:
+	tensorflow::CollectiveExecutor *Create(int64_t step) override
+	{
+		auto *access = new Access(dev_mgr_, dev_resolver_.get(), work_queue_, worker_cache_,
+					  step, task_name_,
+					  tsl::core::GetNewRef(transport_.get()));
+
+		return new tensorflow::BaseCollectiveExecutor(this, access, step, dev_mgr_,
+							      work_queue_);
+	}
+
+private:
+	const TransportPtr transport_;
+};
+
+/*
+ * Returns what gives the buffer of @hook back to its collective, in a thread of TensorFlow's.  As
+ * with TensorFlow's own service, the collective goes on without a receiver that has cancelled.
+ */
+Answer::Released give_back(const tensorflow::WorkerEnv *env, BufRendezvous::Hook *hook)
+{
+	return [env, hook](const absl::Status &status) {
+		absl::Status how = absl::IsCancelled(status) ? absl::OkStatus() : status;
+
+		env->compute_pool->Schedule([hook, how] {
+			hook->prod_cb(how);
+			delete hook;
+		});
+	};
+}
+
+}  // namespace
+
+tensorflow::CollectiveExecutorMgrInterface *
+collectives_new(const tensorflow::ConfigProto &config, const tensorflow::WorkerEnv *env,
+		tensorflow::WorkerCacheInterface *cache, const std::string &task,
+		TransportPtr transport)
+{
+	auto nccl = tensorflow::MaybeCreateNcclCommunicator(config);
+	auto resolver = std::make_unique<tensorflow::DeviceResolverDistributed>(env->device_mgr);
+	auto params = std::make_unique<tensorflow::CollectiveParamResolverDistributed>(
+		config, env->device_mgr, resolver.get(), nccl.get(), cache, task);
+
+	return new Manager(config, env->device_mgr, std::move(resolver), std::move(params),
+			   std::move(nccl), cache, task, std::move(transport));
+}
+
+void collectives_serve(const tensorflow::WorkerEnv *env, const Weft__Tensorflow__WantBuffer *want,
+		       Weft__Tensorflow__Have_Closure closure, void *closure_data)
+{
+	std::string device(reinterpret_cast<const char *>(want->device.data), want->device.len);
+	Answer answer = {closure, closure_data,
+			 std::string(reinterpret_cast<const char *>(want->key.data),
+				     want->key.len)};
+	tensorflow::CollectiveExecutor::Handle executor(
+		env->collective_executor_mgr->FindOrCreate(want->step), true);
+
+	weft_served_defer(answer.call());
+	counters_add("sent_waiting");
+	/* A receiver that gives up is not told of here: the collective finds out when it provides. */
+	executor.get()->remote_access()->buf_rendezvous()->ConsumeBuf(
+		answer.key, device, want->incarnation,
+		[env, answer](const absl::Status &status, BufRendezvous::Hook *hook) {
+			counters_add("sent_waiting", -1);
+			if (!status.ok())
+				answer.fail(status);
+			else if (answer_needs_copy(hook->prod_dev, hook->prod_attr))
+				answer.give_copy(*hook->prod_value, hook->prod_dev, hook->prod_ctx,
+						 give_back(env, hook));
+			else
+				answer.give(*hook->prod_value, false, give_back(env, hook));
+		},
+		nullptr);
+}
+
+}  // namespace weft_tensorflow
