@@ -14,6 +14,7 @@ using tensorflow::Tensor;
 
 /* A tensor whose buffer weft reads. */
 struct Held {
+	std::string key;
 	Tensor bytes;
 	Answer::Released released;
 };
@@ -23,7 +24,8 @@ void sent(struct weft_op *op, void *arg)
 {
 	std::unique_ptr<Held> held(static_cast<Held *>(arg));
 	Answer::Released released = std::move(held->released);
-	absl::Status status = status_of(weft_op_status(op), "sending", weft_op_message(op));
+	absl::Status status =
+		status_of(weft_op_status(op), "sending " + held->key, weft_op_message(op));
 
 	counters_path("sent", op);
 	counters_add("sent_held", -1);
@@ -37,7 +39,7 @@ absl::Status attach(const Answer &answer, const Tensor &bytes, const Answer::Rel
 {
 	struct weft_send_options o = WEFT_SEND_OPTIONS_INIT;
 	int64_t length = static_cast<int64_t>(bytes.TotalBytes());
-	std::unique_ptr<Held> held(new Held{bytes, released}); /* shares the buffer */
+	std::unique_ptr<Held> held(new Held{answer.key, bytes, released}); /* shares the buffer */
 	struct weft_tensor t = {};
 	int err;
 

@@ -166,10 +166,6 @@ absl::Status BufferReceive::accept(const Weft__Tensorflow__Have *have, size_t by
 void BufferReceive::by_grpc()
 {
 	heed_no_more();
-	if (!status().ok()) {
-		finish(absl::OkStatus());
-		return;
-	}
 	access_->by_grpc(wanted_);
 	Unref();
 }
@@ -203,8 +199,9 @@ void Access::RecvFromPeer(const std::string &peer_device, const std::string &pee
 		return;
 	}
 
-	Wanted wanted = {peer_device, peer_task, key,	   to_device,	 to_context, to_attributes,
-			 to,	      locality,	 stream, cancellation, done};
+	Wanted wanted = {peer_device,	peer_task, key,	     to_device, to_context,
+			 to_attributes, to,	   locality, stream,	cancellation,
+			 done};
 
 	if (answer_needs_copy(to_device, to_attributes) ||
 	    !dev_resolver_->GetDeviceAttributes(peer_device, &from).ok())

@@ -8,9 +8,9 @@ what the tasks have counted:
         sums = tasks.call('worker:0', some_function, 1000)
         counts = tasks.counters('worker:0')
 
-The function gets the task's tf.distribute.Server and the words given; words and result are what
-JSON can say.  It imports TensorFlow itself: the process of the tests has none.  Every wait is
-bounded, and a wait that ends in vain shows what the task has logged.
+The function gets the task's tf.distribute.Server, if it has one, and the words given; words and
+result are what JSON can say.  It imports TensorFlow itself: the process of the tests has none.
+Every wait is bounded, and a wait that ends in vain shows what the task has logged.
 
 A task's process is this file, too: it answers a line of JSON for each that it is given.
 """
@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import queue
+import random
 import signal
 import socket
 import subprocess
@@ -49,13 +50,20 @@ class Failed(Exception):
 
 
 def free_ports(count):
-    """Ports of loopback that nobody has now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(('127.0.0.1', 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
+    """Ports that nobody has now, and that nobody is given who asks for any: tasks start slowly."""
+    with open('/proc/sys/net/ipv4/ip_local_port_range', encoding='ascii') as text:
+        first = int(text.read().split()[0])
+    sockets = []
+    while len(sockets) < count:
+        one = socket.socket()
+        try:
+            one.bind(('127.0.0.1', random.randrange(first // 2, first)))
+            sockets.append(one)
+        except OSError:
+            one.close()
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
     return ports
 
 
@@ -149,11 +157,13 @@ class Task:
 class Cluster:
     """Tasks by job: @jobs has their numbers.
 
-    @provider is what FI_PROVIDER says.  @protocols has the protocol of jobs that have another than
-    grpc+weft, @env more environment for all tasks, and @task_env for some, by name: 'ps:0'.
+    @provider is what FI_PROVIDER says.  @protocols has the protocol of jobs and tasks that have
+    another than grpc+weft, @env more environment for all tasks, and @task_env for some, by name:
+    'ps:0'.  The tasks of @serverless jobs have no server, but TF_CONFIG, by which a strategy makes
+    one.
     """
 
-    def __init__(self, jobs, provider=None, protocols=None, env=None, task_env=None):
+    def __init__(self, jobs, provider=None, protocols=None, env=None, task_env=None, serverless=()):
         self.folder = tempfile.TemporaryDirectory()
         ports = iter(free_ports(sum(jobs.values())))
         addresses = {job: ['127.0.0.1:%d' % next(ports) for _ in range(count)]
@@ -166,10 +176,16 @@ class Cluster:
         for job, count in jobs.items():
             for index in range(count):
                 name = '%s:%d' % (job, index)
+                protocol = {job: 'grpc+weft', **(protocols or {})}
                 spec = {'cluster': addresses, 'job': job, 'index': index,
-                        'protocol': (protocols or {}).get(job, 'grpc+weft')}
-                self.tasks[name] = Task(name, spec, dict(common, **(task_env or {}).get(name, {})),
-                                        os.path.join(self.folder.name, name))
+                        'server': job not in serverless,
+                        'protocol': protocol.get(name, protocol[job])}
+                own = dict(common, **(task_env or {}).get(name, {}))
+                if job in serverless:
+                    own['TF_CONFIG'] = json.dumps({'cluster': addresses,
+                                                   'task': {'type': job, 'index': index},
+                                                   'rpc_layer': spec['protocol']})
+                self.tasks[name] = Task(name, spec, own, os.path.join(self.folder.name, name))
 
     def __enter__(self):
         try:
@@ -251,9 +267,10 @@ def serve(spec):
     if spec['protocol'] != 'grpc':
         import weft_tensorflow
     sys.modules['cluster'] = sys.modules['__main__']
-    server = tf.distribute.Server(spec['cluster'], job_name=spec['job'], task_index=spec['index'],
-                                  protocol=spec['protocol'])
-    say(0, 'ok', server.target)
+    server = spec['server'] and tf.distribute.Server(
+        spec['cluster'], job_name=spec['job'], task_index=spec['index'],
+        protocol=spec['protocol'])
+    say(0, 'ok', None)
     for line in sys.stdin:
         threading.Thread(target=run, args=(server, *json.loads(line)), daemon=True).start()
     os._exit(0)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Collectives of MultiWorkerMirroredStrategy between workers."""
+import unittest
+
+import cluster
+import collectives
+
+JOIN_S = 120   # the first worker waits for the last, whose TensorFlow starts beside others
+LOST_S = 30    # weft takes 3 s to miss a peer; the rest is TensorFlow's
+
+
+class Group(cluster.Cluster):
+    """Workers that are one group."""
+
+    def __init__(self, count, **options):
+        super().__init__({'worker': count}, serverless=('worker',), **options)
+
+    def __enter__(self):
+        super().__enter__()
+        self.all(collectives.join, seconds=JOIN_S)
+        return self
+
+    def all(self, function, *words, seconds=cluster.CALL_S):
+        """Run a function inside all workers at once; their results."""
+        calls = [self.begin(name, function, *words) for name in self.tasks]
+        return [call.wait(seconds) for call in calls]
+
+
+class Collectives(unittest.TestCase):
+    """Values, and what carries them."""
+
+    def check(self, group):
+        """All kinds of collectives give what they should."""
+        count = len(group.tasks)
+        self.assertEqual(group.all(collectives.sums, collectives.DTYPES, collectives.SIZES),
+                         [[]] * count)
+        self.assertEqual(group.all(collectives.broadcast, 5000), [[5.0, 5.0]] * count)
+        self.assertEqual(group.all(collectives.gather, 1000), [list(range(count))] * count)
+
+    def check_weft_carries_all(self, count, provider):
+        """The same, over @provider alone and without a copy of our own."""
+        with Group(count, provider=provider) as group:
+            self.check(group)
+            for name in group.tasks:
+                counters = group.counters(name)
+                self.assertGreater(counters.get('buffers_weft', 0), 0, name)
+                self.assertEqual(counters.get('buffers_grpc', 0), 0, name)
+                for counter in counters:
+                    self.assertFalse(counter.endswith('_staged'), (name, counter))
+                    self.assertIn(counter.partition('_over_')[2], ('', provider), name)
+                cluster.until(lambda name=name: not group.counters(name).get('sent_held'),
+                              'the end of what was sent')
+
+    def test_collectives_of_two_workers_go_over_shm_alone(self):
+        self.check_weft_carries_all(2, 'shm')
+
+    @cluster.full
+    def test_collectives_of_three_workers_go_over_shm_alone(self):
+        self.check_weft_carries_all(3, 'shm')
+
+    @cluster.full
+    def test_collectives_of_two_workers_go_over_tcp_alone(self):
+        self.check_weft_carries_all(2, 'tcp')
+
+    def test_collectives_of_three_workers_go_over_tcp_alone(self):
+        self.check_weft_carries_all(3, 'tcp')
+
+    def test_a_worker_without_the_plug_in_gets_and_gives_its_buffers_by_grpc(self):
+        with Group(3, protocols={'worker:2': 'grpc'}) as group:
+            self.check(group)
+            counters = [group.counters(name) for name in ('worker:0', 'worker:1')]
+            for carrier in ('buffers_weft', 'buffers_grpc'):
+                self.assertGreater(sum(c.get(carrier, 0) for c in counters), 0, carrier)
+            logs = group.log('worker:0') + group.log('worker:1')
+            self.assertIn('/job:worker/replica:0/task:2 does not speak weft', logs)
+
+    def test_a_worker_that_dies_in_a_collective_ends_it_for_all(self):
+        with Group(3) as group:
+            calls = {name: group.begin(name, collectives.add_for_ever, 1000003)
+                     for name in group.tasks}
+            cluster.until(lambda: group.counters('worker:1').get('buffers_weft', 0) > 20,
+                          'a collective')
+            group.kill('worker:1')
+            for name in ('worker:0', 'worker:2'):
+                with self.assertRaises(cluster.Failed) as caught:
+                    calls[name].wait(LOST_S)
+                self.assertEqual(caught.exception.kind, 'UnavailableError',
+                                 caught.exception.text)
+                self.assertIn('worker/replica:0/task:1', caught.exception.text)
+                cluster.until(lambda name=name: not group.counters(name).get('sent_waiting') and
+                              not group.counters(name).get('sent_held'),
+                              'the end of what was to be sent')
+
+
+if __name__ == '__main__':
+    unittest.main()
