@@ -105,7 +105,7 @@ void Answer::give(const Tensor &tensor, bool is_dead, const Released &released) 
 			dims.push_back(tensor.dim_size(i));
 		have.n_dim = dims.size();
 		have.dim = dims.data();
-		have.packed = !tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
+		have.packed = answer_is_packed(tensor);
 		if (have.packed)
 			status = pack(tensor, &bytes);
 		attached = status.ok() && bytes.TotalBytes();
@@ -152,6 +152,11 @@ void Answer::give_copy(const Tensor &tensor, tensorflow::Device *device,
 			if (released)
 				released(status);
 		});
+}
+
+bool answer_is_packed(const Tensor &tensor)
+{
+	return !tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
 }
 
 bool answer_needs_copy(const tensorflow::Device *device,

@@ -7,11 +7,11 @@
 #include <tensorflow/core/distributed_runtime/device_resolver_distributed.h>
 #include <tensorflow/core/distributed_runtime/rpc_collective_executor_mgr.h>
 #include <tensorflow/core/nccl/collective_communicator.h>
-#include <tensorflow/core/platform/threadpool.h>
 
 #include "answer.h"
 #include "counters.h"
 #include "fetch.h"
+#include "work.h"
 
 namespace weft_tensorflow {
 namespace {
@@ -262,7 +262,7 @@ Answer::Released give_back(const tensorflow::WorkerEnv *env, BufRendezvous::Hook
 	return [env, hook](const absl::Status &status) {
 		absl::Status how = absl::IsCancelled(status) ? absl::OkStatus() : status;
 
-		env->compute_pool->Schedule([hook, how] {
+		work_schedule(env->compute_pool, [hook, how] {
 			hook->prod_cb(how);
 			delete hook;
 		});

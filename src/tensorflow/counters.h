@@ -14,6 +14,7 @@
  *   sent_held                     tensors that weft still holds a reference to: now
  *   sent_waiting                  calls of peers that wait for their tensors: now
  *   peers_weft, peers_grpc        incarnations of tasks, by how their tensors come
+ *   work_beside_pool              continuations that found TensorFlow's compute pool full
  *
  * Threads: any.
  */

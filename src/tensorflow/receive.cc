@@ -5,12 +5,12 @@
 #include <tensorflow/core/distributed_runtime/request_id.h>
 #include <tensorflow/core/distributed_runtime/worker_env.h>
 #include <tensorflow/core/distributed_runtime/worker_session.h>
-#include <tensorflow/core/platform/threadpool.h>
 #include <tensorflow/core/util/device_name_utils.h>
 
 #include "answer.h"
 #include "counters.h"
 #include "fetch.h"
+#include "work.h"
 
 namespace weft_tensorflow {
 namespace {
@@ -40,7 +40,7 @@ public:
 	Receive(TransportPtr transport, tensorflow::thread::ThreadPool *pool,
 		std::shared_ptr<tensorflow::WorkerCacheInterface> cache, Edge edge)
 		: Fetch(std::move(transport),
-			[pool](std::function<void()> run) { pool->Schedule(std::move(run)); },
+			[pool](std::function<void()> run) { work_schedule(pool, std::move(run)); },
 			std::move(cache), edge.origin),
 		  edge_(std::move(edge))
 	{

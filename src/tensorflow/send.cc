@@ -7,12 +7,12 @@
 #include <tensorflow/core/distributed_runtime/rendezvous_mgr_interface.h>
 #include <tensorflow/core/distributed_runtime/rpc/grpc_tensor_coding.h>
 #include <tensorflow/core/distributed_runtime/worker_env.h>
-#include <tensorflow/core/platform/threadpool.h>
 
 #include "answer.h"
 #include "collectives.h"
 #include "counters.h"
 #include "hello.h"
+#include "work.h"
 
 namespace weft_tensorflow {
 namespace {
@@ -123,14 +123,17 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 	weft_served_on_cancel(answer.call(), [](void *arg) { waiting().cancel(arg); }, number);
 	env_->rendezvous_mgr->RecvLocalAsync(
 		want->step, parsed,
-		[answer, device, number](const absl::Status &status, const Rendezvous::Args &args,
-					 const Rendezvous::Args &, const Tensor &tensor,
-					 bool is_dead) {
+		[answer, device, number, pool = env_->compute_pool](
+			const absl::Status &status, const Rendezvous::Args &args,
+			const Rendezvous::Args &, const Tensor &tensor, bool is_dead) {
 			waiting().remove(number);
 			if (!status.ok())
 				answer.fail(status);
 			else if (!is_dead && answer_needs_copy(device, args.alloc_attrs))
 				answer.give_copy(tensor, device, args.device_context);
+			else if (!is_dead && answer_is_packed(tensor))
+				/* Packing takes as long as the tensor is; this may be weft's thread. */
+				work_schedule(pool, [answer, tensor] { answer.give(tensor, false); });
 			else
 				answer.give(tensor, is_dead);
 		});
@@ -144,7 +147,7 @@ void WeftWorker::serve_buffer(const Weft__Tensorflow__WantBuffer *want,
 
 void WeftWorker::give_up(int64_t step)
 {
-	env_->compute_pool->Schedule([this, step] { AbortStep(step); });
+	work_schedule(env_->compute_pool, [this, step] { AbortStep(step); });
 }
 
 }  // namespace weft_tensorflow
