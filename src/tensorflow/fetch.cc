@@ -162,27 +162,36 @@ void Fetch::call_ended(weft_op *op)
 	Unref();
 }
 
+/* Returns the bytes of the attachment of @call's reply, 0 unless there is one of plain bytes. */
+static size_t body_bytes(weft_op *call)
+{
+	const struct weft_tensor *body = weft_op_attachment(call, 0, nullptr);
+
+	if (!body || body->ndim != 1 || body->dtype.code != WEFT_UINT || body->dtype.bits != 8 ||
+	    body->dtype.lanes != 1)
+		return 0;
+	return static_cast<size_t>(body->shape[0]);
+}
+
 /* The reply, on weft's thread. */
 void Fetch::came(const Weft__Tensorflow__Have *have)
 {
-	const struct weft_tensor *body;
 	absl::Status status;
 	void *into = nullptr;
-	size_t bytes = 0;
+	size_t bytes;
 
 	{
 		mutex_lock l(mu_);
 
-		body = weft_op_attachment(call_, 0, nullptr);
+		bytes = body_bytes(call_);
 	}
-	if (body && body->ndim == 1)
-		bytes = static_cast<size_t>(body->shape[0]);
+	/* The sender has given its tensor away: from now on gRPC would ask for it in vain. */
+	transport_->came(peer_.get(), "");
 	status = accept(have, bytes, &into);
 	if (status.ok() && into) {
 		read(into, bytes);
 		return;
 	}
-	transport_->came(peer_.get(), "");
 	came_ = status.ok();
 	finish(status);
 }

@@ -126,32 +126,43 @@ Tensor Receive::allocate(DataType type, const TensorShape &shape)
 	return Tensor(edge_.device->GetAllocator(edge_.args.alloc_attrs), type, shape);
 }
 
+/* Memory is taken for @bytes, which the reply has beside it, and no more. */
 absl::Status Receive::accept(const Weft__Tensorflow__Have *have, size_t bytes, void **into)
 {
-	TensorShape shape({static_cast<int64_t>(bytes)});
-	DataType type = tensorflow::DT_UINT8;
-	absl::Status status;
+	auto type = static_cast<DataType>(have->dtype);
+	absl::Status lie = absl::DataLossError("weft: " + text() + ": what came is no tensor");
+	TensorShape shape;
 
 	dead_ = have->dead;
 	packed_ = have->packed && !dead_;
 	if (dead_)
-		return status;
-	if (!packed_) {
-		type = static_cast<DataType>(have->dtype);
-		status = TensorShape::BuildTensorShape(
-			absl::Span<const int64_t>(have->dim, have->n_dim), &shape);
-		if (!status.ok() || !tensorflow::DataType_IsValid(have->dtype) ||
-		    !tensorflow::DataTypeCanUseMemcpy(type) ||
-		    bytes != shape.num_elements() * tensorflow::DataTypeSize(type))
-			return absl::DataLossError("weft: " + text() +
-						   ": what came is no tensor");
+		return absl::OkStatus();
+	if (packed_) {
+		/* A message of protobuf has no more bytes than an int counts. */
+		if (!bytes || bytes > INT32_MAX)
+			return lie;
+		type = tensorflow::DT_UINT8;
+		shape = TensorShape({static_cast<int64_t>(bytes)});
+	} else if (!tensorflow::DataType_IsValid(have->dtype) ||
+		   !tensorflow::DataTypeCanUseMemcpy(type) ||
+		   !TensorShape::BuildTensorShape(
+			    absl::Span<const int64_t>(have->dim, have->n_dim), &shape)
+			    .ok()) {
+		return lie;
+	}
+	if (shape.num_elements()) {
+		size_t size = tensorflow::DataTypeSize(type);
+
+		if (!size || bytes % size ||
+		    bytes / size != static_cast<size_t>(shape.num_elements()))
+			return lie;
 	}
 	tensor_ = allocate(type, shape);
 	if (!tensor_.IsInitialized())
 		return absl::ResourceExhaustedError("weft: " + text() + ": no memory for " +
 						    shape.DebugString());
-	*into = bytes ? tensor_.data() : nullptr;
-	return status;
+	*into = shape.num_elements() ? tensor_.data() : nullptr;
+	return absl::OkStatus();
 }
 
 /* Make the tensor of the TensorProto that came. */

@@ -41,7 +41,7 @@ struct Peer {
 	std::string hello;         /* hello that the task gave; "": the task stays on gRPC */
 	weft_peer *peer = nullptr;
 	weft_stub *stub = nullptr; /* service weft.tensorflow.Tensors of the task; NULL: gRPC */
-	std::atomic<bool> met{false}; /* a tensor of the task has come over weft */
+	std::atomic<bool> met{false}; /* the task has answered over weft */
 	std::string provider;      /* provider of the last body; under the transport's lock */
 
 	~Peer();
@@ -84,7 +84,10 @@ public:
 	/* Keep a peer that can't be reached over weft on gRPC, for the reason @why. */
 	void avoid(const std::shared_ptr<Peer> &peer, const char *why);
 
-	/* Count that a body came from @peer over @provider, and log the first, and each change. */
+	/*
+	 * Note that @peer has answered, and that a body came over @provider unless that is "": the
+	 * first provider is logged, and each change.
+	 */
 	void came(Peer *peer, const std::string &provider);
 
 	/* Let @worker answer calls of peers, until stop(). */
