@@ -240,6 +240,13 @@ void Fetch::body_ended(weft_op *op)
 	finish(absl::OkStatus());
 }
 
+/* Returns gRPC's words about @task, which fails: coordinators know by them which task did. */
+static std::string remote_words(const std::string &task)
+{
+	return "\nAdditional GRPC error information from remote target " + task +
+	       ": the call went over weft";
+}
+
 /* Tell of a failure of weft's, unless gRPC can do what weft never could with this peer. */
 void Fetch::fail_weft(weft_op *op)
 {
@@ -248,6 +255,7 @@ void Fetch::fail_weft(weft_op *op)
 	const void *details;
 	size_t bytes;
 	absl::Status failed;
+	/* A peer that has answered is not lost, even if what it answers is UNAVAILABLE. */
 	bool answered = weft_op_executed(op) == WEFT_EXECUTED_YES;
 	bool lost = code == WEFT_UNAVAILABLE && !answered && status().ok();
 
@@ -260,7 +268,7 @@ void Fetch::fail_weft(weft_op *op)
 	}
 	if (lost)
 		transport_->forget(peer_, why);
-	failed = status_of(code, text(), why);
+	failed = status_of(code, text(), (why + remote_words(origin_.task)).c_str());
 	details = weft_call_details(op, &bytes);
 	status_add_details(&failed, details, details ? bytes : 0);
 	finish(failed);
