@@ -98,8 +98,9 @@ class Call:
 class Task:
     """A process with one server."""
 
-    def __init__(self, name, spec, env, log):
+    def __init__(self, name, spec, env, log, command):
         self.name = name
+        self.command = command
         self.spec = spec
         self.env = env
         self.log_path = log
@@ -110,7 +111,7 @@ class Task:
         """Start the process.  Returns the call that ends when its server is there."""
         log = open(self.log_path, 'ab')
         self.process = subprocess.Popen(
-            [sys.executable, os.path.join(HERE, 'cluster.py'), json.dumps(self.spec)],
+            [*self.command, os.path.join(HERE, 'cluster.py'), json.dumps(self.spec)],
             env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0)
         log.close()
         begun = Call(self)
@@ -160,14 +161,19 @@ class Cluster:
     @provider is what FI_PROVIDER says.  @protocols has the protocol of jobs and tasks that have
     another than grpc+weft, @env more environment for all tasks, and @task_env for some, by name:
     'ps:0'.  The tasks of @serverless jobs have no server, but TF_CONFIG, by which a strategy makes
-    one.
+    one; their functions get None for it.  @python is the interpreter that has TensorFlow.  @hosts
+    has the host of jobs that run on another, as its address and what a command begins with that is
+    to run there.  All must have started within @start_s.
     """
 
-    def __init__(self, jobs, provider=None, protocols=None, env=None, task_env=None, serverless=()):
+    def __init__(self, jobs, provider=None, protocols=None, env=None, task_env=None, serverless=(),
+                 python=sys.executable, hosts=None, start_s=START_S):
+        self.start_s = start_s
         self.folder = tempfile.TemporaryDirectory()
         ports = iter(free_ports(sum(jobs.values())))
-        addresses = {job: ['127.0.0.1:%d' % next(ports) for _ in range(count)]
-                     for job, count in jobs.items()}
+        places = {job: (hosts or {}).get(job, ('127.0.0.1', [])) for job in jobs}
+        self.addresses = {job: ['%s:%d' % (places[job][0], next(ports)) for _ in range(count)]
+                          for job, count in jobs.items()}
         common = dict(os.environ, TF_CPP_MIN_LOG_LEVEL='0', TF_ENABLE_ONEDNN_OPTS='0',
                       CUDA_VISIBLE_DEVICES='', **(env or {}))
         if provider:
@@ -177,20 +183,21 @@ class Cluster:
             for index in range(count):
                 name = '%s:%d' % (job, index)
                 protocol = {job: 'grpc+weft', **(protocols or {})}
-                spec = {'cluster': addresses, 'job': job, 'index': index,
+                spec = {'cluster': self.addresses, 'job': job, 'index': index,
                         'server': job not in serverless,
                         'protocol': protocol.get(name, protocol[job])}
                 own = dict(common, **(task_env or {}).get(name, {}))
                 if job in serverless:
-                    own['TF_CONFIG'] = json.dumps({'cluster': addresses,
+                    own['TF_CONFIG'] = json.dumps({'cluster': self.addresses,
                                                    'task': {'type': job, 'index': index},
                                                    'rpc_layer': spec['protocol']})
-                self.tasks[name] = Task(name, spec, own, os.path.join(self.folder.name, name))
+                self.tasks[name] = Task(name, spec, own, os.path.join(self.folder.name, name),
+                                        [*places[job][1], python])
 
     def __enter__(self):
         try:
             for begun in [task.start() for task in self.tasks.values()]:
-                begun.wait(START_S)
+                begun.wait(self.start_s)
         except BaseException:
             self.__exit__()
             raise
@@ -267,10 +274,11 @@ def serve(spec):
     if spec['protocol'] != 'grpc':
         import weft_tensorflow
     sys.modules['cluster'] = sys.modules['__main__']
-    server = spec['server'] and tf.distribute.Server(
-        spec['cluster'], job_name=spec['job'], task_index=spec['index'],
-        protocol=spec['protocol'])
-    say(0, 'ok', None)
+    server = None
+    if spec['server']:
+        server = tf.distribute.Server(spec['cluster'], job_name=spec['job'],
+                                      task_index=spec['index'], protocol=spec['protocol'])
+    say(0, 'ok', spec['job'])
     for line in sys.stdin:
         threading.Thread(target=run, args=(server, *json.loads(line)), daemon=True).start()
     os._exit(0)
