@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "allocator.h"
 
+#include "settings.h"
 #include "transport.h"
 
 namespace weft_tensorflow {
@@ -15,7 +16,8 @@ void *PoolAllocator::AllocateRaw(size_t alignment, size_t bytes)
 {
 	void *memory;
 
-	if (alignment > kAlignment || weft_alloc(transport_->node(), bytes, &memory))
+	if (!settings_pool() || alignment > kAlignment ||
+	    weft_alloc(transport_->node(), bytes, &memory))
 		return nullptr;
 	transport_->Ref();
 	return memory;

@@ -7,16 +7,33 @@
 
 namespace weft_tensorflow {
 
-bool settings_enabled()
+namespace {
+
+/* Whether the setting @name says no. */
+bool says_no(const char *name)
 {
-	const char *text = getenv("TF_RDMA_ENABLED");
+	const char *text = getenv(name);
 
 	if (!text)
-		return true;
+		return false;
 	for (const char *no : {"false", "no", "off", "0"})
 		if (!strcasecmp(text, no))
-			return false;
-	return true;
+			return true;
+	return false;
+}
+
+}  // namespace
+
+bool settings_enabled()
+{
+	return !says_no("TF_RDMA_ENABLED");
+}
+
+bool settings_pool()
+{
+	static const bool pool = !says_no("TF_WEFT_POOL");
+
+	return pool;
 }
 
 bool settings_listen()

@@ -14,6 +14,9 @@ namespace weft_tensorflow {
 /* Returns whether tensors may go over weft: TF_RDMA_ENABLED does not say no. */
 bool settings_enabled();
 
+/* Returns whether tensors are received into weft's pool: TF_WEFT_POOL does not say no. */
+bool settings_pool();
+
 /* Returns whether the environment names the address that the node listens on. */
 bool settings_listen();
 
