@@ -36,6 +36,48 @@ def vgg16():
     return [FLOAT * s for s in sizes]
 
 
+def alexnet():
+    """Krizhevsky, "One weird trick for parallelizing convolutional neural networks"."""
+    sizes = []
+    for weights, outputs in ((11 * 11 * 3, 64), (5 * 5 * 64, 192), (9 * 192, 384), (9 * 384, 256),
+                             (9 * 256, 256), (256 * 6 * 6, 4096), (4096, 4096), (4096, 1000)):
+        sizes += [weights * outputs, outputs]
+    return [FLOAT * s for s in sizes]
+
+
+def chain(inputs, *layers):
+    """Convolutions one after the other, each by its window and outputs."""
+    for window, outputs in layers:
+        yield window * inputs * outputs
+        yield outputs  # shift of its norm
+        inputs = outputs
+
+
+def inception3():
+    """Szegedy et al., "Rethinking the Inception architecture", without the second classifier."""
+    sizes = [*chain(3, (9, 32), (9, 32), (9, 64), (1, 80), (9, 192))]
+    inputs = 192
+    for pooled in (32, 64, 64):
+        for branch in (((1, 64),), ((1, 48), (25, 64)), ((1, 64), (9, 96), (9, 96)),
+                       ((1, pooled),)):
+            sizes += chain(inputs, *branch)
+        inputs = 224 + pooled
+    sizes += [*chain(inputs, (9, 384)), *chain(inputs, (1, 64), (9, 96), (9, 96))]
+    inputs = 768
+    for width in (128, 160, 160, 192):
+        for branch in (((1, 192),), ((1, width), (7, width), (7, 192)),
+                       ((1, width), (7, width), (7, width), (7, width), (7, 192)), ((1, 192),)):
+            sizes += chain(inputs, *branch)
+    sizes += [*chain(inputs, (1, 192), (9, 320)),
+              *chain(inputs, (1, 192), (7, 192), (7, 192), (9, 192))]
+    for inputs in (1280, 2048):
+        sizes += [*chain(inputs, (1, 320)), *chain(inputs, (1, 384)),
+                  *chain(inputs, (1, 448), (9, 384)), *chain(inputs, (1, 192))]
+        sizes += 2 * [*chain(384, (3, 384)), *chain(384, (3, 384))]
+    sizes += [2048 * 1000, 1000]
+    return [FLOAT * s for s in sizes]
+
+
 def dlrm(batch=2048, tables=26, width=16):
     """Naumov et al., the Criteo configuration: the gradients of both networks, and
     for each table those of the rows that one batch has looked up."""

@@ -12,6 +12,10 @@ CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 INSIDE = "WEFT_BENCH_INSIDE"  # set for the program that is started in a namespace
 
 
+def inside():
+    return INSIDE in os.environ
+
+
 def enter_namespace():
     """Start this program again in a network namespace of its own under reno, where
     that is allowed: loopback under bbr is paced, and which program that hits depends

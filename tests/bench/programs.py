@@ -5,6 +5,7 @@ started and read.  Every run returns what one measurement printed, as a dict."""
 import concurrent.futures
 import contextlib
 import copy
+import functools
 import importlib.util
 import json
 import os
@@ -16,6 +17,7 @@ import sys
 import time
 
 import hosts
+import tensorflow_tasks
 from need import Failed, Missing, need
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -76,6 +78,10 @@ class Programs:
         self.ready = set()
         self.free = False  # the system places processes, and threads of theirs
         self.info = None  # what libfabric has here, once it was asked for
+
+    @functools.cached_property
+    def tensorflow(self):
+        return tensorflow_tasks.Clusters(self.build)
 
     def placed_freely(self):
         """The same without pinning: for what may use a second processor, on both sides
