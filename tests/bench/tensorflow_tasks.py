@@ -79,7 +79,8 @@ class Tasks:
                 places = {job: (hosts.address(i, 0), there[i]) for i, job in enumerate(jobs)}
             self.cluster = stack.enter_context(cluster.Cluster(
                 jobs, protocols={job: kind.protocol for job in jobs}, env=env, python=python,
-                hosts=places, serve=kind.serve, start_s=PATIENCE_S))
+                hosts=places, serverless=() if kind.serve else tuple(jobs),
+                start_s=PATIENCE_S))
             self.stack = stack.pop_all()
 
     def all(self, workers, function, *words):
