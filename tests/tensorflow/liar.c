@@ -145,6 +145,16 @@ static void tensors__receive(Weft__Tensorflow__Tensors_Service *service,
 	closure(&have, closure_data);
 }
 
+static void tensors__receive_buffer(Weft__Tensorflow__Tensors_Service *service,
+				    const Weft__Tensorflow__WantBuffer *want,
+				    Weft__Tensorflow__Have_Closure closure, void *closure_data)
+{
+	(void)service;
+	(void)want;
+	(void)closure;
+	weft_served_fail(weft_served(closure_data), WEFT_NOT_FOUND, "the liar has no buffers");
+}
+
 int main(int argc, char **argv)
 {
 	Weft__Tensorflow__Tensors_Service tensors = WEFT__TENSORFLOW__TENSORS__INIT(tensors__);
