@@ -6,7 +6,6 @@
 #include <strings.h>
 
 namespace weft_tensorflow {
-
 namespace {
 
 /* Whether the setting @name says no. */
@@ -20,6 +19,14 @@ bool says_no(const char *name)
 		if (!strcasecmp(text, no))
 			return true;
 	return false;
+}
+
+/* Whether the environment has a value for the setting @name. */
+bool is_set(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text;
 }
 
 }  // namespace
@@ -38,9 +45,12 @@ bool settings_pool()
 
 bool settings_listen()
 {
-	const char *text = getenv("WEFT_LISTEN");
+	return is_set("WEFT_LISTEN");
+}
 
-	return text && *text;
+bool settings_security()
+{
+	return is_set("WEFT_SECURITY");
 }
 
 }  // namespace weft_tensorflow

@@ -124,8 +124,9 @@ absl::Status Transport::open_node(const std::string &task, const std::string &ho
 	if (!settings_listen())
 		o.listen = listen.c_str();
 	err = weft_node_open(&o, &node_);
-	if (err == -EACCES) {
-		/* TensorFlow's own server trusts every host of its network, too. */
+	if (err == -EACCES && !settings_security()) {
+		LOG(WARNING) << "weft: " << task
+			     << " is open to every host of its network, as TensorFlow's server is";
 		o.security = WEFT_SECURITY_OPEN;
 		err = weft_node_open(&o, &node_);
 	}
