@@ -268,6 +268,18 @@ def run(server, number, module, function, words):
         say(number, type(error).__name__, str(error))
 
 
+class TwoTasks:
+    """For tests of a class that share a parameter server and a worker over one provider."""
+
+    provider = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tasks = Cluster({'ps': 1, 'worker': 1}, provider=cls.provider)
+        cls.tasks.__enter__()
+        cls.addClassCleanup(cls.tasks.__exit__)
+
+
 def serve(spec):
     """Be a task, until the standard input ends.  Each function runs in a thread of its own."""
     import tensorflow as tf

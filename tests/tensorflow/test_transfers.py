@@ -6,16 +6,8 @@ import cluster
 import graphs
 
 
-class Transfers:
+class Transfers(cluster.TwoTasks):
     """What holds over every provider."""
-
-    provider = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.tasks = cluster.Cluster({'ps': 1, 'worker': 1}, provider=cls.provider)
-        cls.tasks.__enter__()
-        cls.addClassCleanup(cls.tasks.__exit__)
 
     def setUp(self):
         self.before = self.both()

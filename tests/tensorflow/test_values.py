@@ -138,16 +138,8 @@ def dead_of_every_kind(server):
     return [int(n) for n in graphs.session(server, build)]
 
 
-class Values:
+class Values(cluster.TwoTasks):
     """What holds over every provider."""
-
-    provider = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.tasks = cluster.Cluster({'ps': 1, 'worker': 1}, provider=cls.provider)
-        cls.tasks.__enter__()
-        cls.addClassCleanup(cls.tasks.__exit__)
 
     def tearDown(self):
         for name in self.tasks.tasks:
