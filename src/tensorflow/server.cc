@@ -40,6 +40,16 @@ public:
 	}
 };
 
+/* End all steps of @collectives, where this release of TensorFlow has a function for that. */
+template <typename T> auto clean_up(T *collectives, int) -> decltype(collectives->CleanupAll())
+{
+	collectives->CleanupAll();
+}
+
+template <typename T> void clean_up(T *, long)
+{
+}
+
 const bool registered = [] {
 	ServerFactory::Register("WEFT_SERVER", new Factory);
 	return true;
@@ -58,7 +68,7 @@ WeftServer::~WeftServer()
 	if (worker_env()->rendezvous_mgr)
 		worker_env()->rendezvous_mgr->CleanupAll();
 	if (worker_env()->collective_executor_mgr)
-		worker_env()->collective_executor_mgr->CleanupAll();
+		clean_up(worker_env()->collective_executor_mgr.get(), 0);
 	transport_->stop();
 }
 
