@@ -10,6 +10,10 @@ import graphs
 ALL = bool(os.environ.get('TENSORFLOW_TESTS_ALL'))
 STEPS = 10000 if ALL else 500
 RSS_MORE_KIB = 24 << 10   # a leak of 4 KiB a step would take 32 MiB in 8000 steps
+# TensorFlow and gRPC start threads of their own when they are busy, with descriptors: a leak of one
+# each failing step would be 160 in 8000 steps, and one each step 400 in the quick run.
+THREADS_MORE = 64
+DESCRIPTORS_MORE = 32
 KEPT = {}                 # the graph and session of a task
 
 
@@ -86,8 +90,10 @@ class Endurance(unittest.TestCase):
             self.assertEqual(failed, STEPS * 4 // 5 // 50)
             after = [self.figures(tasks, f) for f in (descriptors, threads, rss_kib)]
             for name in tasks.tasks:
-                self.assertLessEqual(after[0][name], before[0][name] + 4, 'descriptors of ' + name)
-                self.assertLessEqual(after[1][name], before[1][name] + 8, 'threads of ' + name)
+                self.assertLessEqual(after[0][name], before[0][name] + DESCRIPTORS_MORE,
+                                     'descriptors of ' + name)
+                self.assertLessEqual(after[1][name], before[1][name] + THREADS_MORE,
+                                     'threads of ' + name)
                 self.assertLess(after[2][name], before[2][name] + RSS_MORE_KIB, 'KiB of ' + name)
                 for counter in ('sent_held', 'sent_waiting'):
                     cluster.until(lambda n=name, c=counter: tasks.counters(n).get(c, 0) == 0,
