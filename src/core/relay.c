@@ -551,16 +551,13 @@ static void left(struct wf_relay *relay)
 
 bool wf_relay_stop(struct wf_relay *relay)
 {
-	bool ended = relay->state >= LEAVING;
-
 	if (relay->state == LEAVING)
 		wf_op_cancel(relay->call);
 	else if (relay->state == SERVING)
 		shut(relay);
-	else
-		/* Others' reads here may take as long to end as the receive's own. */
+	else /* others' reads here may take as long to end as the receive's own */
 		shut_window(relay);
-	return ended;
+	return relay->state >= LEAVING;
 }
 
 static void step(struct wf_loop_task *task)
