@@ -557,7 +557,7 @@ static void pushes_go_on_over_the_next_rail(void **state)
 	in_each_phase(break_in_phase);
 }
 
-/* Both senders have more to push than there are slots, and nothing is given back. */
+/* Two senders have more to push than there are slots, and nothing is given back. */
 static void senders_have_equal_shares(void **state)
 {
 	struct wf_flight held[6];

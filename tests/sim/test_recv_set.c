@@ -506,7 +506,7 @@ static void a_set_without_a_peer_can_be_cancelled_at_all_workers(void **state)
 	end_world();
 }
 
-/* Both nodes dial at once, so that one of them may find the other at another worker of its own. */
+/* Two nodes dial at once, so that one of them may find the other at another worker of its own. */
 static void the_items_go_where_the_peer_is(void **state)
 {
 	(void)state;

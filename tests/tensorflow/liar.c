@@ -73,7 +73,7 @@ static const struct lie lies[] = {
 	{ "lie_packed_unknown", FLOAT32, 1, { 4 }, 1, BODY(unknown_proto) },
 	{ "lie_packed_variant", FLOAT32, 1, { 4 }, 1, BODY(variant_proto) },
 	{ "lie_packed_huge", FLOAT32, 1, { 4 }, 1, .body = numbers, .body_bytes = HUGE_BYTES },
-	/* What is no lie, but strange. */
+	/* Replies that are no lies, but strange. */
 	{ "lie_empty_with_body", FLOAT32, 1, { 0 }, BODY(numbers) },
 	{ "lie_dead_with_body", 9999, 1, { -1 }, 0, 1, BODY(numbers) },
 };
