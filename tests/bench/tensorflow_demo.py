@@ -9,9 +9,8 @@ import sys
 
 sys.dont_write_bytecode = True
 
-import tensorflow_steps as steps  # noqa: E402  no compiled files are left beside it
-from need import Failed, Missing  # noqa: E402
-from tensorflow_tasks import Clusters, Kind, install  # noqa: E402
+from need import Failed, Missing  # noqa: E402  no compiled files are left beside it
+from tensorflow_tasks import Clusters, Kind, install, steps  # noqa: E402
 
 WORKERS, STEPS = 2, 2000
 LEAST_ACCURACY = .9

@@ -6,10 +6,10 @@ and warms up; measure() runs it.  All that is called from outside gets the serve
 its task first, as tests/tensorflow/cluster.py calls it.  TensorFlow is imported in there alone."""
 # pylint: disable=import-outside-toplevel,import-error
 
-import json
-import os
 import statistics
 import time
+
+import collectives
 
 WARM_STEPS = 3
 LEAST_STEPS = 3
@@ -19,8 +19,8 @@ FLOAT = 4  # bytes
 run = None
 session = None
 
-# The strategy of this task, which a process can have once.
-strategy = None
+# The workers of this task's strategy, which a process can have once; 0: it has none yet.
+workers = 0
 
 
 def ps(index):
@@ -233,22 +233,12 @@ def accuracy(_server, _task):
 
 # AllReduce between workers that are no servers yet: the strategy starts them.
 
-def begin_strategy(tf, task, cluster, protocol):
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "rpc_layer": protocol,
-                                          "task": {"type": "worker", "index": task}})
-    experimental = tf.distribute.experimental
-    return tf.distribute.MultiWorkerMirroredStrategy(
-        communication_options=experimental.CommunicationOptions(
-            implementation=experimental.CommunicationImplementation.RING))
-
-
-def mirror(_server, task, cluster, protocol, count):
+def mirror(server, _task, count):
     """Get ready to sum @count bytes of all workers."""
     import tensorflow as tf
-    global run, strategy
-    if not strategy:
-        strategy = begin_strategy(tf, task, cluster, protocol)
-    workers = len(cluster["worker"])
+    global run, workers
+    workers = workers or collectives.join(server)
+    strategy = collectives.KEPT["strategy"]
 
     def summed():
         both = tf.distribute.get_replica_context().all_reduce(

@@ -12,7 +12,6 @@ import sys
 import time
 
 import hosts
-import tensorflow_steps as steps
 from need import Failed, Missing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -20,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tensorflow"))
 
 import cluster  # noqa: E402  they are found by the path above
 import install  # noqa: E402
+import tensorflow_steps as steps  # noqa: E402
 
 KEPT = 2  # clusters: those of a pair
 
@@ -194,5 +194,5 @@ class Clusters:
     def sum(self, kind, count, rounds):
         """Seconds of an AllReduce of @count bytes by MultiWorkerMirroredStrategy."""
         with self.tasks(kind) as tasks, tasks.checked("buffers"):
-            tasks.all(kind.workers, steps.mirror, tasks.cluster.addresses, kind.protocol, count)
+            tasks.all(kind.workers, steps.mirror, count)
             return tasks.all(kind.workers, steps.mirror_steps, rounds)[0]
