@@ -248,6 +248,18 @@ class Cluster:
         return self.tasks[name].process.pid
 
 
+class TwoTasks:
+    """For tests of a class that share a parameter server and a worker over one provider."""
+
+    provider = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tasks = Cluster({'ps': 1, 'worker': 1}, provider=cls.provider)
+        cls.tasks.__enter__()
+        cls.addClassCleanup(cls.tasks.__exit__)
+
+
 def counters(_server):
     """What the task's process has counted."""
     import weft_tensorflow
@@ -266,18 +278,6 @@ def run(server, number, module, function, words):
     except Exception as error:
         traceback.print_exc()
         say(number, type(error).__name__, str(error))
-
-
-class TwoTasks:
-    """For tests of a class that share a parameter server and a worker over one provider."""
-
-    provider = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.tasks = Cluster({'ps': 1, 'worker': 1}, provider=cls.provider)
-        cls.tasks.__enter__()
-        cls.addClassCleanup(cls.tasks.__exit__)
 
 
 def serve(spec):

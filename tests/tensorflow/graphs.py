@@ -7,6 +7,7 @@ WORKER = '/job:worker/task:0'
 DTYPES = ('float16', 'bfloat16', 'float32', 'float64', 'int8', 'int16', 'int32', 'int64', 'uint8',
           'uint16', 'uint32', 'uint64', 'bool', 'complex64', 'complex128', 'string')
 SHAPES = ((), (7,), (0, 3), (3, 5, 2), (100003,))
+KEPT = {}      # sessions that stay open between calls, in a task
 
 
 def session(server, build, **options):
@@ -117,3 +118,47 @@ def variable(server, elements):
             return tf.reduce_sum(v.read_value())
 
     return float(session(server, build))
+
+
+def failing_op(server, good):
+    """An operation of the ps fails, unless @good."""
+    def build(tf, _):
+        with tf.device(PS):
+            with tf.control_dependencies([tf.debugging.Assert(tf.constant(good), ['ps says no'])]):
+                there = tf.fill([1000], 1.0)
+        with tf.device(WORKER):
+            return tf.reduce_sum(there)
+
+    return float(session(server, build))
+
+
+def waiting_graph(tf, edges):
+    """Tensors of the ps that never come, and their sum on the worker."""
+    parts = []
+    with tf.device(PS):
+        queue = tf.queue.FIFOQueue(1, [tf.float32], [[]])
+    for _ in range(edges):
+        with tf.device(PS):
+            there = queue.dequeue() + 1.0
+        with tf.device(WORKER):
+            parts.append(there + 1.0)
+    with tf.device(WORKER):
+        return tf.add_n(parts)
+
+
+def wait_in_session(server, edges, timeout_ms):
+    """Run a step that waits for @edges tensors that never come.  Its session stays open: to close
+    one, TensorFlow waits for tasks that are dead."""
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        total = waiting_graph(tf, edges)
+        KEPT['session'] = v1.Session(server.target)
+        options = v1.RunOptions(timeout_in_ms=timeout_ms) if timeout_ms else None
+        return float(KEPT['session'].run(total, options=options))
+
+
+def close_session(_server):
+    """Close the session in which a step waits."""
+    KEPT['session'].close()
+    return 'closed'

@@ -5,42 +5,9 @@ import unittest
 
 import cluster
 import graphs
-import test_failure
 
 LOST_S = 30    # weft takes 3 s to miss a peer; the rest is TensorFlow's, and the machine is shared
 LOST = ('UnavailableError', 'AbortedError', 'CancelledError')
-KEPT = {}      # sessions that stay open between calls, in a task
-
-
-def waiting_graph(tf, edges):
-    """Tensors of the ps that never come, and their sum on the worker."""
-    parts = []
-    with tf.device(graphs.PS):
-        queue = tf.queue.FIFOQueue(1, [tf.float32], [[]])
-    for _ in range(edges):
-        with tf.device(graphs.PS):
-            there = queue.dequeue() + 1.0
-        with tf.device(graphs.WORKER):
-            parts.append(there + 1.0)
-    with tf.device(graphs.WORKER):
-        return tf.add_n(parts)
-
-
-def wait_in_session(server, edges, timeout_ms):
-    """Run a step that waits for @edges tensors that never come."""
-    import tensorflow as tf
-    v1 = tf.compat.v1
-    with tf.Graph().as_default():
-        total = waiting_graph(tf, edges)
-        KEPT['session'] = v1.Session(server.target)
-        options = v1.RunOptions(timeout_in_ms=timeout_ms) if timeout_ms else None
-        return float(KEPT['session'].run(total, options=options))
-
-
-def close_session(_server):
-    """Close the session in which a step waits."""
-    KEPT['session'].close()
-    return 'closed'
 
 
 def train(server, steps):
@@ -89,7 +56,7 @@ class Death(unittest.TestCase):
 
     def waits(self, edges, timeout_ms=0):
         """A step that waits for @edges tensors, when the ps knows of each."""
-        call = self.tasks.begin('worker:0', wait_in_session, edges, timeout_ms)
+        call = self.tasks.begin('worker:0', graphs.wait_in_session, edges, timeout_ms)
         cluster.until(lambda: self.tasks.counters('ps:0').get('sent_waiting', 0) == edges,
                       'the calls for the tensors')
         return call
@@ -107,7 +74,7 @@ class Death(unittest.TestCase):
 
     def test_a_failure_that_two_tasks_tell_has_one_cause(self):
         for _ in range(5):
-            text = self.fails(self.tasks.begin('worker:0', test_failure.failing_op, False),
+            text = self.fails(self.tasks.begin('worker:0', graphs.failing_op, False),
                               ('InvalidArgumentError',))
             self.assertIn('ps says no', text)
             self.assertNotIn('root error(s)', text)
@@ -115,7 +82,7 @@ class Death(unittest.TestCase):
 
     def test_a_session_closes_while_receives_are_under_way(self):
         call = self.waits(20)
-        self.assertEqual(self.tasks.call('worker:0', close_session), 'closed')
+        self.assertEqual(self.tasks.call('worker:0', graphs.close_session), 'closed')
         self.fails(call, ('CancelledError', 'AbortedError'))
         self.check_idle()
         self.assertEqual(self.tasks.call('worker:0', train, 3), 3.0)

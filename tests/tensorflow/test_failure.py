@@ -8,34 +8,6 @@ import graphs
 LOST_S = 60    # weft takes 3 s to miss a peer; the rest is TensorFlow's, on a busy machine
 
 
-def failing_op(server, good):
-    """An operation of the ps fails, unless @good."""
-    def build(tf, _):
-        with tf.device(graphs.PS):
-            with tf.control_dependencies([tf.debugging.Assert(tf.constant(good), ['ps says no'])]):
-                there = tf.fill([1000], 1.0)
-        with tf.device(graphs.WORKER):
-            return tf.reduce_sum(there)
-
-    return float(graphs.session(server, build))
-
-
-def endless_wait(server, timeout_ms):
-    """The worker waits for a tensor of the ps that never comes."""
-    import tensorflow as tf
-    v1 = tf.compat.v1
-    with tf.Graph().as_default():
-        with tf.device(graphs.PS):
-            empty = tf.queue.FIFOQueue(1, [tf.float32], [[]])
-            there = empty.dequeue() + 1.0
-        with tf.device(graphs.WORKER):
-            here = there + 1.0
-        # The session stays open: to close it, TensorFlow waits for tasks that are dead.
-        session = v1.Session(server.target)
-        options = v1.RunOptions(timeout_in_ms=timeout_ms) if timeout_ms else None
-        return float(session.run(here, options=options))
-
-
 class Failure(unittest.TestCase):
     """The classes of errors that TensorFlow's users know."""
 
@@ -49,34 +21,36 @@ class Failure(unittest.TestCase):
     @staticmethod
     def wait_for_ever(tasks):
         """A call whose receive has reached the ps, and waits there."""
-        call = tasks.begin('worker:0', endless_wait, 0)
+        call = tasks.begin('worker:0', graphs.wait_in_session, 1, 0)
         cluster.until(lambda: tasks.counters('ps:0').get('sent_waiting', 0) > 0,
                       'the call for the tensor')
         return call
 
     def test_a_step_fails_as_over_grpc_and_a_task_that_dies_or_freezes_is_missed(self):
         with cluster.Cluster({'ps': 1, 'worker': 1}) as tasks:
-            self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
+            self.assertEqual(tasks.call('worker:0', graphs.failing_op, True), 1000.0)
 
-            text = self.fails(tasks.begin('worker:0', failing_op, False), 'InvalidArgumentError')
+            text = self.fails(tasks.begin('worker:0', graphs.failing_op, False),
+                              'InvalidArgumentError')
             self.assertIn('ps says no', text)
-            self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
+            self.assertEqual(tasks.call('worker:0', graphs.failing_op, True), 1000.0)
 
-            self.fails(tasks.begin('worker:0', endless_wait, 500), 'DeadlineExceededError')
-            self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
+            self.fails(tasks.begin('worker:0', graphs.wait_in_session, 1, 500),
+                       'DeadlineExceededError')
+            self.assertEqual(tasks.call('worker:0', graphs.failing_op, True), 1000.0)
 
             waits = self.wait_for_ever(tasks)
             tasks.kill('ps:0')
             self.fails(waits, 'UnavailableError', LOST_S)
             tasks.restart('ps:0')
-            self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
+            self.assertEqual(tasks.call('worker:0', graphs.failing_op, True), 1000.0)
 
             waits = self.wait_for_ever(tasks)
             tasks.freeze('ps:0')
             text = self.fails(waits, 'UnavailableError', LOST_S)
             self.assertRegex(text, 'weft: receiving edge_.* from /job:ps/replica:0/task:0 in step')
             tasks.thaw('ps:0')
-            self.assertEqual(tasks.call('worker:0', failing_op, True), 1000.0)
+            self.assertEqual(tasks.call('worker:0', graphs.failing_op, True), 1000.0)
 
             self.assertEqual(tasks.counters('worker:0').get('received_grpc', 0), 0)
             for name in tasks.tasks:
