@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "body.h"
 #include "counters.h"
 #include "status.h"
 
@@ -40,20 +41,15 @@ absl::Status attach(const Answer &answer, const Tensor &bytes, const Answer::Rel
 	struct weft_send_options o = WEFT_SEND_OPTIONS_INIT;
 	int64_t length = static_cast<int64_t>(bytes.TotalBytes());
 	std::unique_ptr<Held> held(new Held{answer.key, bytes, released}); /* shares the buffer */
-	struct weft_tensor t = {};
+	struct weft_tensor body = body_of(bytes.data(), &length);
 	int err;
 
-	t.data = bytes.data();
-	t.device = {WEFT_CPU, 0};
-	t.ndim = 1;
-	t.dtype = {WEFT_UINT, 8, 1};
-	t.shape = &length;
 	o.flags = WEFT_OPAQUE;
 	o.op.timeout_ns = WEFT_FOREVER;
 	o.op.done = sent;
 	o.op.arg = held.get();
 	counters_add("sent_held");
-	err = weft_served_attach(answer.call(), &t, &o, nullptr);
+	err = weft_served_attach(answer.call(), &body, &o, nullptr);
 	if (err) {
 		counters_add("sent_held", -1);
 		return status_of_error(err, "sending " + answer.key);

@@ -75,8 +75,8 @@ private:
 class BufferReceive : public Fetch {
 public:
 	BufferReceive(TransportPtr transport, std::shared_ptr<tensorflow::UnboundedWorkQueue> queue,
-		tensorflow::WorkerCacheInterface *cache, Access *access, uint64_t incarnation,
-		Wanted wanted)
+		      tensorflow::WorkerCacheInterface *cache, Access *access, uint64_t incarnation,
+		      Wanted wanted)
 		: Fetch(std::move(transport),
 			[queue](std::function<void()> run) { queue->Schedule(std::move(run)); },
 			/* The server keeps the cache. */
@@ -199,16 +199,15 @@ void Access::RecvFromPeer(const std::string &peer_device, const std::string &pee
 		return;
 	}
 
-	Wanted wanted = {peer_device,	peer_task, key,	     to_device, to_context,
-			 to_attributes, to,	   locality, stream,	cancellation,
-			 done};
+	Wanted wanted = {peer_device, peer_task, key, to_device, to_context, to_attributes, to,
+			 locality, stream, cancellation, done};
 
 	if (answer_needs_copy(to_device, to_attributes) ||
 	    !dev_resolver_->GetDeviceAttributes(peer_device, &from).ok())
 		by_grpc(wanted);
 	else
-		(new BufferReceive(tsl::core::GetNewRef(transport_.get()), work_queue_, worker_cache_, this,
-			     from.incarnation(), std::move(wanted)))
+		(new BufferReceive(tsl::core::GetNewRef(transport_.get()), work_queue_,
+				   worker_cache_, this, from.incarnation(), std::move(wanted)))
 			->start();
 }
 
@@ -297,7 +296,7 @@ void collectives_serve(const tensorflow::WorkerEnv *env, const Weft__Tensorflow_
 
 	weft_served_defer(answer.call());
 	counters_add("sent_waiting");
-	/* A receiver that gives up is not told of here: the collective finds out when it provides. */
+	/* No cancel is heard here: the collective finds out when it provides the buffer. */
 	executor.get()->remote_access()->buf_rendezvous()->ConsumeBuf(
 		answer.key, device, want->incarnation,
 		[env, answer](const absl::Status &status, BufRendezvous::Hook *hook) {

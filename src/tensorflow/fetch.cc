@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fetch.h"
 
+#include "body.h"
 #include "counters.h"
 #include "hello.h"
 #include "status.h"
@@ -125,7 +126,7 @@ void Fetch::by_weft()
 	weft_op *op;
 	int err;
 
-	/* A step takes as long as it likes; TensorFlow cancels, and weft sees a peer that is lost. */
+	/* A step takes its time; TensorFlow cancels, and weft sees a peer that is lost. */
 	o.op.timeout_ns = WEFT_FOREVER;
 	o.op.arg = this;
 	o.op.done = [](weft_op *op, void *arg) { static_cast<Fetch *>(arg)->call_ended(op); };
@@ -162,17 +163,6 @@ void Fetch::call_ended(weft_op *op)
 	Unref();
 }
 
-/* Returns the bytes of the attachment of @call's reply, 0 unless there is one of plain bytes. */
-static size_t body_bytes(weft_op *call)
-{
-	const struct weft_tensor *body = weft_op_attachment(call, 0, nullptr);
-
-	if (!body || body->ndim != 1 || body->dtype.code != WEFT_UINT || body->dtype.bits != 8 ||
-	    body->dtype.lanes != 1)
-		return 0;
-	return static_cast<size_t>(body->shape[0]);
-}
-
 /* The reply, on weft's thread. */
 void Fetch::came(const Weft__Tensorflow__Have *have)
 {
@@ -183,7 +173,7 @@ void Fetch::came(const Weft__Tensorflow__Have *have)
 	{
 		mutex_lock l(mu_);
 
-		bytes = body_bytes(call_);
+		bytes = body_bytes(weft_op_attachment(call_, 0, nullptr));
 	}
 	/* The sender has given its tensor away: from now on gRPC would ask for it in vain. */
 	transport_->came(peer_.get(), "");
@@ -201,15 +191,10 @@ void Fetch::read(void *into, size_t bytes)
 {
 	struct weft_recv_options o = WEFT_RECV_OPTIONS_INIT;
 	int64_t length = static_cast<int64_t>(bytes);
-	struct weft_tensor t = {};
+	struct weft_tensor body = body_of(into, &length);
 	absl::Status failed;
 	int err = 0;
 
-	t.data = into;
-	t.device = {WEFT_CPU, 0};
-	t.ndim = 1;
-	t.dtype = {WEFT_UINT, 8, 1};
-	t.shape = &length;
 	o.op.timeout_ns = WEFT_FOREVER;
 	o.op.arg = this;
 	o.op.done = [](weft_op *op, void *arg) { static_cast<Fetch *>(arg)->body_ended(op); };
@@ -219,7 +204,7 @@ void Fetch::read(void *into, size_t bytes)
 
 		failed = status_;
 		if (failed.ok())
-			err = weft_op_receive(call_, 0, &t, &o, &body_);
+			err = weft_op_receive(call_, 0, &body, &o, &body_);
 		if (err)
 			failed = status_of_error(err, text());
 	}

@@ -132,8 +132,9 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 			else if (!is_dead && answer_needs_copy(device, args.alloc_attrs))
 				answer.give_copy(tensor, device, args.device_context);
 			else if (!is_dead && answer_is_packed(tensor))
-				/* Packing takes as long as the tensor is; this may be weft's thread. */
-				work_schedule(pool, [answer, tensor] { answer.give(tensor, false); });
+				/* Packing takes time, and this may be weft's thread. */
+				work_schedule(pool,
+					      [answer, tensor] { answer.give(tensor, false); });
 			else
 				answer.give(tensor, is_dead);
 		});

@@ -161,11 +161,12 @@ std::shared_ptr<Peer> Transport::learn(const std::string &task, uint64_t incarna
 	tensorflow::mutex_lock l(mu_);
 	std::shared_ptr<Peer> &entry = peers_[{task, incarnation}];
 	std::shared_ptr<Peer> known;
+	auto at = peers_.lower_bound({task, 0});
 
 	if (entry)
 		return entry;
 	/* Devices of one life share its peer; what is left of another life is forgotten. */
-	for (auto at = peers_.lower_bound({task, 0}); at != peers_.end() && at->first.first == task;) {
+	while (at != peers_.end() && at->first.first == task) {
 		if (!at->second || at->second->hello == hello) {
 			known = at->second ? at->second : known;
 			at++;

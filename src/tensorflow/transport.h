@@ -8,8 +8,8 @@
  * restarted has other incarnations and another hello, by which its former life is closed and
  * forgotten; so is a peer that weft has lost.
  *
- * The server, each rendezvous, each receive and each tensor in memory of the pool keep the transport
- * by a reference.  The last one closes the node, in a thread of TensorFlow's.
+ * The server, each rendezvous, each receive and each tensor in memory of the pool keep the
+ * transport by a reference.  The last one closes the node, in a thread of TensorFlow's.
  *
  * Threads: any.
  */
