@@ -70,6 +70,8 @@ absl::Status pack(const Tensor &tensor, Tensor *bytes)
 		return absl::InvalidArgumentError(absl::StrCat(
 			"the tensor takes ", length, " bytes as a message: at most 2 GiB"));
 	*bytes = Tensor(tensorflow::DT_UINT8, {static_cast<int64_t>(length)});
+	if (!bytes->IsInitialized())
+		return absl::ResourceExhaustedError("no memory to pack the tensor");
 	if (!proto.SerializeToArray(bytes->data(), static_cast<int>(length)))
 		return absl::InternalError("the tensor can't be packed");
 	return absl::OkStatus();
@@ -122,20 +124,23 @@ void Answer::give_copy(const Tensor &tensor, tensorflow::Device *device,
 		       tensorflow::DeviceContext *context, const Released &released) const
 {
 	tensorflow::AllocatorAttributes host;
+	absl::Status status;
 	Tensor *copy;
 
-	if (!context) {
-		absl::Status status =
-			absl::InternalError("no copy can be made of device memory: " + key);
-
+	host.set_on_host(true);
+	host.set_gpu_compatible(true);
+	copy = new Tensor(device->GetAllocator(host), tensor.dtype(), tensor.shape());
+	if (!context)
+		status = absl::InternalError("no copy can be made of device memory: " + key);
+	else if (!copy->IsInitialized())
+		status = absl::ResourceExhaustedError("no memory to copy " + key);
+	if (!status.ok()) {
+		delete copy;
 		fail(status);
 		if (released)
 			released(status);
 		return;
 	}
-	host.set_on_host(true);
-	host.set_gpu_compatible(true);
-	copy = new Tensor(device->GetAllocator(host), tensor.dtype(), tensor.shape());
 	/* The tensor must live until the copy is made. */
 	context->CopyDeviceTensorToCPU(
 		&tensor, key, device, copy,
