@@ -21,14 +21,6 @@ bool says_no(const char *name)
 	return false;
 }
 
-/* Whether the environment has a value for the setting @name. */
-bool is_set(const char *name)
-{
-	const char *text = getenv(name);
-
-	return text && *text;
-}
-
 }  // namespace
 
 bool settings_enabled()
@@ -45,12 +37,9 @@ bool settings_pool()
 
 bool settings_listen()
 {
-	return is_set("WEFT_LISTEN");
-}
+	const char *text = getenv("WEFT_LISTEN");
 
-bool settings_security()
-{
-	return is_set("WEFT_SECURITY");
+	return text && *text;
 }
 
 }  // namespace weft_tensorflow

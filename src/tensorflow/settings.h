@@ -20,9 +20,6 @@ bool settings_pool();
 /* Returns whether the environment names the address that the node listens on. */
 bool settings_listen();
 
-/* Returns whether the environment says who may reach the node. */
-bool settings_security();
-
 }  // namespace weft_tensorflow
 
 #endif
