@@ -6,6 +6,7 @@
 
 #include "body.h"
 #include "counters.h"
+#include "device.h"
 #include "status.h"
 
 namespace weft_tensorflow {
@@ -123,47 +124,20 @@ void Answer::give(const Tensor &tensor, bool is_dead, const Released &released) 
 void Answer::give_copy(const Tensor &tensor, tensorflow::Device *device,
 		       tensorflow::DeviceContext *context, const Released &released) const
 {
-	tensorflow::AllocatorAttributes host;
-	absl::Status status;
-	Tensor *copy;
-
-	host.set_on_host(true);
-	host.set_gpu_compatible(true);
-	copy = new Tensor(device->GetAllocator(host), tensor.dtype(), tensor.shape());
-	if (!context)
-		status = absl::InternalError("no copy can be made of device memory: " + key);
-	else if (!copy->IsInitialized())
-		status = absl::ResourceExhaustedError("no memory to copy " + key);
-	if (!status.ok()) {
-		delete copy;
-		fail(status);
-		if (released)
-			released(status);
-		return;
-	}
-	/* The tensor must live until the copy is made. */
-	context->CopyDeviceTensorToCPU(
-		&tensor, key, device, copy,
-		[answer = *this, copy, tensor, released](const absl::Status &status) {
-			if (status.ok())
-				answer.give(*copy, false);
-			else
-				answer.fail(status);
-			delete copy;
-			if (released)
-				released(status);
-		});
+	device_to_host(tensor, key, device, context,
+		       [answer = *this, released](const absl::Status &status, const Tensor &copy) {
+			       if (status.ok())
+				       answer.give(copy, false);
+			       else
+				       answer.fail(status);
+			       if (released)
+				       released(status);
+		       });
 }
 
 bool answer_is_packed(const Tensor &tensor)
 {
 	return !tensorflow::DataTypeCanUseMemcpy(tensor.dtype());
-}
-
-bool answer_needs_copy(const tensorflow::Device *device,
-		       const tensorflow::AllocatorAttributes &attributes)
-{
-	return device->tensorflow_accelerator_device_info() && !attributes.on_host();
 }
 
 }  // namespace weft_tensorflow

@@ -50,10 +50,6 @@ struct Answer {
 /* Returns whether @tensor has no plain bytes, and goes as a TensorProto. */
 bool answer_is_packed(const tensorflow::Tensor &tensor);
 
-/* Returns whether a tensor of @device with @attributes lies where the host can't read it. */
-bool answer_needs_copy(const tensorflow::Device *device,
-		       const tensorflow::AllocatorAttributes &attributes);
-
 }  // namespace weft_tensorflow
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "answer.h"
 #include "counters.h"
+#include "device.h"
 #include "fetch.h"
 #include "work.h"
 
@@ -97,8 +98,10 @@ private:
 	void call(ProtobufCService *service, Weft__Tensorflow__Have_Closure closure,
 		  void *closure_data) override;
 	absl::Status accept(const Weft__Tensorflow__Have *have, size_t bytes, void **into) override;
+	bool is_apart() const { return device_is_apart(wanted_.to_device, wanted_.to_attributes); }
 	void by_grpc() override;
 	void ended() override;
+	void tell();
 
 	std::string text() const override
 	{
@@ -108,6 +111,7 @@ private:
 	Access *const access_;
 	const uint64_t incarnation_;
 	Wanted wanted_;
+	Tensor host_; /* buffer for an accelerator, until it is copied there */
 	const CancellationToken token_;
 	const CancellationToken abortion_token_;
 };
@@ -159,7 +163,14 @@ absl::Status BufferReceive::accept(const Weft__Tensorflow__Have *have, size_t by
 		return absl::InternalError(absl::StrCat(
 			"weft: ", text(), ": ", bytes, " bytes of type ", have->dtype, " came, and ",
 			wanted_.to->TotalBytes(), " of type ", wanted_.to->dtype(), " are wanted"));
-	*into = bytes ? wanted_.to->data() : nullptr;
+	if (is_apart()) {
+		host_ = device_host_tensor(wanted_.to_device, wanted_.to->dtype(),
+					   wanted_.to->shape());
+		if (!host_.IsInitialized())
+			return absl::ResourceExhaustedError("weft: " + text() +
+							    ": no memory to copy it from");
+	}
+	*into = bytes ? (is_apart() ? host_ : *wanted_.to).data() : nullptr;
 	return absl::OkStatus();
 }
 
@@ -171,6 +182,21 @@ void BufferReceive::by_grpc()
 }
 
 void BufferReceive::ended()
+{
+	if (!status().ok() || !is_apart()) {
+		tell();
+		return;
+	}
+	counters_add("received_copied");
+	device_from_host(host_, wanted_.to_device, wanted_.to_context, wanted_.to,
+			 [this](const absl::Status &status) {
+				 note(status);
+				 tell();
+			 });
+}
+
+/* Tell the collective that the receive has ended. */
+void BufferReceive::tell()
 {
 	tensorflow::StatusCallback done = std::move(wanted_.done);
 	absl::Status how = status();
@@ -202,8 +228,7 @@ void Access::RecvFromPeer(const std::string &peer_device, const std::string &pee
 	Wanted wanted = {peer_device, peer_task, key, to_device, to_context, to_attributes, to,
 			 locality, stream, cancellation, done};
 
-	if (answer_needs_copy(to_device, to_attributes) ||
-	    !dev_resolver_->GetDeviceAttributes(peer_device, &from).ok())
+	if (!dev_resolver_->GetDeviceAttributes(peer_device, &from).ok())
 		by_grpc(wanted);
 	else
 		(new BufferReceive(tsl::core::GetNewRef(transport_.get()), work_queue_,
@@ -303,7 +328,7 @@ void collectives_serve(const tensorflow::WorkerEnv *env, const Weft__Tensorflow_
 			counters_add("sent_waiting", -1);
 			if (!status.ok())
 				answer.fail(status);
-			else if (answer_needs_copy(hook->prod_dev, hook->prod_attr))
+			else if (device_is_apart(hook->prod_dev, hook->prod_attr))
 				answer.give_copy(*hook->prod_value, hook->prod_dev, hook->prod_ctx,
 						 give_back(env, hook));
 			else

@@ -3,11 +3,11 @@
  * Collectives: the buffers that rings and trees of MultiWorkerMirroredStrategy pass on.
  *
  * The receiver calls weft.tensorflow.Tensors.ReceiveBuffer of the task that provides the buffer,
- * and reads the attachment of the reply straight into the tensor that TensorFlow names.  The
- * provider's tensor is lent to weft, and given back when the receiver has it all.
+ * and reads the attachment of the reply straight into the tensor that TensorFlow names, or, for the
+ * memory of an accelerator, into one of the host that TensorFlow copies.  The provider's tensor is
+ * lent to weft, and given back when the receiver has it all.
  *
- * Groups are made by gRPC, as ever.  So are buffers for the memory of an accelerator received, and
- * those of a task that does not speak weft.
+ * Groups are made by gRPC, as ever.  So are buffers of a task that does not speak weft received.
  *
  * Threads: weft's call collectives_serve(), which does not block; TensorFlow's the rest.
  */

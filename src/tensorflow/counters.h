@@ -9,6 +9,7 @@
  *   received_over_PROVIDER        bodies by libfabric's name of the provider
  *   received_staged               bodies that went through a bounce buffer on this side
  *   received_heap                 bodies that found no room in weft's pool
+ *   received_copied               tensors and buffers that TensorFlow copied into a device's memory
  *   sent_weft, sent_bytes         replies that were given, and bytes attached to them
  *   sent_staged                   attachments that went through a bounce buffer on this side
  *   sent_held                     tensors that weft still holds a reference to: now

@@ -7,8 +7,8 @@
 #include <tensorflow/core/distributed_runtime/worker_session.h>
 #include <tensorflow/core/util/device_name_utils.h>
 
-#include "answer.h"
 #include "counters.h"
+#include "device.h"
 #include "fetch.h"
 #include "work.h"
 
@@ -60,8 +60,11 @@ private:
 	absl::Status accept(const Weft__Tensorflow__Have *have, size_t bytes, void **into) override;
 	Tensor allocate(DataType type, const TensorShape &shape);
 	absl::Status unpack();
+	bool is_apart() const { return device_is_apart(edge_.device, edge_.args.alloc_attrs); }
+	void copy_to_device();
 	void by_grpc() override;
 	void ended() override;
+	void tell();
 
 	std::string text() const override
 	{
@@ -84,10 +87,7 @@ private:
 void Receive::Start(std::function<void()> done)
 {
 	done_ = std::move(done);
-	if (answer_needs_copy(edge_.device, edge_.args.alloc_attrs))
-		by_grpc();
-	else
-		begin(edge_.device);
+	begin(edge_.device);
 }
 
 void Receive::call(ProtobufCService *service, Weft__Tensorflow__Have_Closure closure,
@@ -111,11 +111,13 @@ void Receive::by_grpc()
 	rpc(&request_, &response_, [this](const absl::Status &status) { finish(status); });
 }
 
-/* Returns memory for a tensor that comes: the pool's, or else the device's. */
+/* Returns memory of the host for a tensor that comes: the pool's, or else TensorFlow's. */
 Tensor Receive::allocate(DataType type, const TensorShape &shape)
 {
 	size_t bytes = shape.num_elements() * tensorflow::DataTypeSize(type);
 
+	if (is_apart())
+		return device_host_tensor(edge_.device, type, shape);
 	if (bytes >= kPoolBytesMin) {
 		Tensor tensor(transport()->allocator(), type, shape);
 
@@ -177,13 +179,45 @@ absl::Status Receive::unpack()
 	return edge_.device->MakeTensorFromProto(proto, edge_.args.alloc_attrs, &tensor_);
 }
 
+/* Copy the tensor that came to where it is wanted. */
+void Receive::copy_to_device()
+{
+	Tensor host = std::move(tensor_);
+
+	tensor_ = Tensor(edge_.device->GetAllocator(edge_.args.alloc_attrs), host.dtype(),
+			 host.shape());
+	if (!tensor_.IsInitialized()) {
+		note(absl::ResourceExhaustedError("weft: " + text() + ": no memory of " +
+						  edge_.device->name()));
+		tell();
+		return;
+	}
+	counters_add("received_copied");
+	device_from_host(host, edge_.device, edge_.args.device_context, &tensor_,
+			 [this](const absl::Status &status) {
+				 note(status);
+				 tell();
+			 });
+}
+
 void Receive::ended()
+{
+	bool came = status().ok() && came_over_weft() && !dead_;
+
+	if (came && packed_)
+		note(unpack());
+	if (came && !packed_ && is_apart())
+		copy_to_device();
+	else
+		tell();
+}
+
+/* Tell TensorFlow that the receive has ended. */
+void Receive::tell()
 {
 	/* The receive may be gone before what is done then returns. */
 	auto done = std::move(done_);
 
-	if (status().ok() && packed_)
-		note(unpack());
 	if (status().ok())
 		counters_add(came_over_weft() ? "received_weft" : "received_grpc");
 	done();

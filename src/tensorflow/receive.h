@@ -3,8 +3,9 @@
  * The receiving side: the rendezvous of a server, whose receives from other tasks go over weft.
  *
  * A receive calls weft.tensorflow.Tensors.Receive of the task that has the tensor, and reads the
- * attachment of the reply straight into the tensor that TensorFlow gets.  A task that does not
- * speak weft is asked by gRPC, as are tensors for the memory of an accelerator.
+ * attachment of the reply straight into the tensor that TensorFlow gets, or, for the memory of an
+ * accelerator, into one of the host that TensorFlow copies.  A task that does not speak weft is
+ * asked by gRPC.
  *
  * TensorFlow's continuations run kernels, so they run on its compute pool and never on weft's
  * thread.

@@ -11,6 +11,7 @@
 #include "answer.h"
 #include "collectives.h"
 #include "counters.h"
+#include "device.h"
 #include "hello.h"
 #include "work.h"
 
@@ -129,7 +130,7 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 			waiting().remove(number);
 			if (!status.ok())
 				answer.fail(status);
-			else if (!is_dead && answer_needs_copy(device, args.alloc_attrs))
+			else if (!is_dead && device_is_apart(device, args.alloc_attrs))
 				answer.give_copy(tensor, device, args.device_context);
 			else if (!is_dead && answer_is_packed(tensor))
 				/* Packing takes time, and this may be weft's thread. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "server.h"
 
+#include <tensorflow/core/common_runtime/device_mgr.h>
 #include <tensorflow/core/platform/env.h>
 #include <tensorflow/core/platform/logging.h>
 
 #include "collectives.h"
+#include "device.h"
 #include "receive.h"
 #include "send.h"
 #include "settings.h"
@@ -48,6 +50,15 @@ template <typename T> auto clean_up(T *collectives, int) -> decltype(collectives
 
 template <typename T> void clean_up(T *, long)
 {
+}
+
+/* Say which devices of the server's gain, and how: those of the host need no word. */
+void log_devices(tensorflow::DeviceMgr *devices)
+{
+	for (const tensorflow::Device *device : devices->ListDevices())
+		if (device_is_apart(device, {}))
+			LOG(INFO) << "weft: tensors of " << device->name()
+				  << " go by way of the host's memory, where TensorFlow copies them";
 }
 
 const bool registered = [] {
@@ -98,9 +109,11 @@ absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devi
 	};
 	status = Init(o);
 	/* A call of a peer needs all that the server has made by now. */
-	if (status.ok())
-		transport_->serve(static_cast<WeftWorker *>(worker_impl()));
-	return status;
+	if (!status.ok())
+		return status;
+	log_devices(worker_env()->device_mgr);
+	transport_->serve(static_cast<WeftWorker *>(worker_impl()));
+	return absl::OkStatus();
 }
 
 absl::Status WeftServer::create(const ServerDef &def, tensorflow::DeviceMgr *devices,
