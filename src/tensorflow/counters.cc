@@ -40,6 +40,8 @@ std::string counters_path(const char *prefix, const struct weft_op *op)
 	counters_add(begin + "over_" + path.provider);
 	if (!strcmp(path.way, "staged"))
 		counters_add(begin + "staged");
+	if (path.registered)
+		counters_add(begin + "registered");
 	return path.provider;
 }
 

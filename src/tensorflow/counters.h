@@ -8,12 +8,15 @@
  *   received_bytes                bytes of all that weft carried
  *   received_over_PROVIDER        bodies by libfabric's name of the provider
  *   received_staged               bodies that went through a bounce buffer on this side
+ *   received_registered           bodies whose memory was registered for them
  *   received_heap                 bodies that found no room in weft's pool
  *   received_copied               tensors and buffers that TensorFlow copied into a device's memory
  *   sent_weft, sent_bytes         replies that were given, and bytes attached to them
  *   sent_staged                   attachments that went through a bounce buffer on this side
+ *   sent_registered               attachments whose memory was registered for them
  *   sent_held                     tensors that weft still holds a reference to: now
  *   sent_waiting                  calls of peers that wait for their tensors: now
+ *   registered_bytes              bytes of TensorFlow's arenas that were registered with nodes
  *   peers_weft, peers_grpc        incarnations of tasks, by how their tensors come
  *   work_beside_pool              continuations that found TensorFlow's compute pool full
  *

@@ -8,17 +8,22 @@
 namespace weft_tensorflow {
 namespace {
 
-/* Whether the setting @name says no. */
-bool says_no(const char *name)
+/* Whether the setting @name is one of @words. */
+bool says(const char *name, std::initializer_list<const char *> words)
 {
 	const char *text = getenv(name);
 
 	if (!text)
 		return false;
-	for (const char *no : {"false", "no", "off", "0"})
-		if (!strcasecmp(text, no))
+	for (const char *word : words)
+		if (!strcasecmp(text, word))
 			return true;
 	return false;
+}
+
+bool says_no(const char *name)
+{
+	return says(name, {"false", "no", "off", "0"});
 }
 
 }  // namespace
@@ -33,6 +38,11 @@ bool settings_pool()
 	static const bool pool = !says_no("TF_WEFT_POOL");
 
 	return pool;
+}
+
+bool settings_register()
+{
+	return says("TF_WEFT_REGISTER", {"true", "yes", "on", "1"});
 }
 
 bool settings_listen()

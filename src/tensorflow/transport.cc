@@ -6,6 +6,7 @@
 #include <tensorflow/core/platform/env.h>
 #include <tensorflow/core/platform/logging.h>
 
+#include "arena.h"
 #include "counters.h"
 #include "hello.h"
 #include "send.h"
@@ -95,6 +96,7 @@ Transport::~Transport()
 	tensorflow::Env::Default()->SchedClosure(
 		[node = node_, service = service_, peers = std::move(peers_)]() mutable {
 			peers.clear();
+			arena_leave(node);
 			weft_node_close(node);
 			delete service;
 		});
@@ -139,6 +141,7 @@ absl::Status Transport::open_node(const std::string &task, const std::string &ho
 	if (err)
 		return status_of(WEFT_UNAVAILABLE, "the server of " + task + " can't start",
 				 weft_error());
+	arena_join(node_);
 	hello_ = hello_make(weft_node_address(node_));
 	LOG(INFO) << "weft: " << task << " offers its tensors at " << weft_node_address(node_)
 		  << " over " << fabrics(o) << "; weft " << weft_version() << ", libfabric "

@@ -187,6 +187,9 @@ S4 = {1: "S4: no figure", 5: "S4: verbs' speed with 50 workers and 5 servers; he
 FEW = ("WEFT_WINDOW", "2")  # the fewest frames of a peer under way that weft takes
 
 
+ARENAS = ("TF_WEFT_REGISTER", "yes")
+
+
 def dlrm_steps(p, kind, servers):
     return p.tensorflow.step(kind, "train", p.seconds, workers=S4_WORKERS, sizes=models.dlrm(),
                              servers=servers)["steps_per_s"]
@@ -201,7 +204,8 @@ def dlrm_row(provider, servers, name, ours, reference_name, reference, said):
 
 
 def dlrm():
-    """Against gRPC; then registered receive memory and many requests, each and both together."""
+    """Against gRPC; then registered receive memory and many requests, each and both together;
+    then TensorFlow's own memory registered, too."""
     for servers, said in S4.items():
         yield dlrm_row("tcp", servers, "as it is", (), "gRPC", ("", ()), said)
     for provider in ("tcp", "tcp;ofi_rxm"):
@@ -210,6 +214,9 @@ def dlrm():
                 yield dlrm_row(provider, servers, name, ours, "own memory, 2 frames",
                                (provider, (NO_POOL, FEW)),
                                "S4: the two apart, which its authors left open; no pinning here")
+    for servers in S4_SERVERS:
+        yield dlrm_row("tcp;ofi_rxm", servers, "static", (ARENAS,), "registered as they come",
+                       ("tcp;ofi_rxm", ()), "S4: static registration on and off; no pinning here")
 
 
 def bars():
