@@ -16,6 +16,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 CACHE = os.environ.get('WEFT_CACHE') or os.path.expanduser('~/.cache/weft')
 
 
+# TensorFlow's headers lay some classes out otherwise where AddressSanitizer is known to be.
+SANITIZE = '-g -fsanitize=address -fno-omit-frame-pointer -U__SANITIZE_ADDRESS__'
+
+
 class Missing(Exception):
     """TensorFlow cannot be had here; the message says why."""
 
@@ -83,6 +87,17 @@ def package(build, folder):
     return folder
 
 
+def sanitizer():
+    """The environment of a process that loads a plug-in with AddressSanitizer.  TensorFlow has
+    none, and frees what it takes in ways of its own."""
+    compiler = os.environ.get('CXX') or 'g++'
+    libraries = [subprocess.check_output([compiler, '-print-file-name=' + name], text=True).strip()
+                 for name in ('libasan.so', 'libstdc++.so.6')]
+    return {'LD_PRELOAD': ' '.join(libraries),
+            'ASAN_OPTIONS': 'detect_leaks=0:detect_odr_violation=0:alloc_dealloc_mismatch=0:'
+                            'new_delete_type_mismatch=0:quarantine_size_mb=1'}
+
+
 def digest(python, build):
     """A number that changes with the plug-in's sources, what they include, and TensorFlow."""
     files = glob.glob(os.path.join(TOP, 'src', 'tensorflow', '**'), recursive=True)
@@ -94,9 +109,10 @@ def digest(python, build):
     return made.hexdigest()
 
 
-def plug_in(python, build):
+def plug_in(python, build, sanitize=False):
     """Build and install the plug-in, unless it is there.  Its folder, for PYTHONPATH."""
-    work = os.path.join(os.path.abspath(build), 'tests', 'tensorflow')
+    work = os.path.join(os.path.abspath(build), 'tests',
+                        'tensorflow' + ('-sanitized' if sanitize else ''))
     with alone(work):
         stamp, now = os.path.join(work, 'built'), digest(python, build)
         if os.path.exists(stamp):
@@ -105,19 +121,19 @@ def plug_in(python, build):
                     return os.path.join(work, 'site')
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(work)
-        build_plug_in(python, build, work)
+        build_plug_in(python, build, work, SANITIZE if sanitize else '')
         with open(stamp, 'w', encoding='ascii') as out:
             out.write(now)
         return os.path.join(work, 'site')
 
 
-def build_plug_in(python, build, work):
+def build_plug_in(python, build, work, flags):
     """Build the plug-in from a copy of its sources, which may be read-only, as pip needs it."""
     copy, log = os.path.join(work, 'source'), os.path.join(work, 'build.log')
     shutil.copytree(os.path.join(TOP, 'src', 'tensorflow'), copy)
     for folder, _, _ in os.walk(copy):
         os.chmod(folder, 0o755)
-    env = dict(os.environ, PKG_CONFIG_PATH=package(build, work))
+    env = dict(os.environ, PKG_CONFIG_PATH=package(build, work), CXXFLAGS=flags, LDFLAGS=flags)
     if not sh([python, '-m', 'pip', 'install', '-v', '--disable-pip-version-check', '--no-deps',
                '--no-build-isolation', '--no-index', '--target', os.path.join(work, 'site'),
                copy], log, env=env):
