@@ -46,6 +46,8 @@ struct crew {
 	unsigned count;
 	const char *provider;
 	unsigned beat_ms, lost_ms;
+	/* Receivers get so little of the processors that thousands of tensors may wait for them. */
+	bool is_starved;
 	int reports_fd;
 	struct harm harms[CREW_HARMS_MAX];
 	unsigned harm_count;

@@ -96,6 +96,7 @@ static bool is_excused(const struct crew *crew, const struct report *r)
 	case WEFT_UNAVAILABLE:
 		return peer_was_gone(crew, r);
 	case WEFT_DEADLINE_EXCEEDED:
+		return !r->is_calm || r->cancelled_ns || crew->is_starved;
 	case WEFT_CANCELLED:
 		return !r->is_calm || r->cancelled_ns;
 	case WEFT_NOT_FOUND:

@@ -17,6 +17,7 @@ static void begin(struct crew *crew, const char *provider, uint64_t seed, long c
 
 	crew_init(crew, MEMBERS);
 	crew->provider = provider;
+	crew->is_starved = true;
 	for (unsigned i = 0; i < MEMBERS; i++) {
 		crew_start(crew, i);
 		crew_open(crew, i, i, round_draw(&random, UINT32_MAX), 0);
