@@ -288,7 +288,6 @@ static void *end_steps(void *arg)
 static void *probe_and_receive(void *arg)
 {
 	const uint64_t first = 2000000; /* others use steps, too */
-	uint64_t until_ns = pair_now_ns() + PAIR_LIMIT_NS;
 	const struct weft_recv_options any = { .size = sizeof(any), .flags = WEFT_ANY_KEY };
 	struct weft_probe_info info = { .size = sizeof(info) };
 	struct weft_op *sent, *received;
@@ -298,6 +297,7 @@ static void *probe_and_receive(void *arg)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		int64_t count = (int64_t)sizeof(bytes);
 		const struct weft_tensor tensor = pair_tensor(bytes, &count);
+		uint64_t until_ns = pair_now_ns() + PAIR_LIMIT_NS;
 
 		if (weft_send(to_there, first + i, "m", 1, &tensor, NULL, &sent))
 			return (void *)(uintptr_t)WRONG(sent);

@@ -530,18 +530,28 @@ def introduce(field, window, peer):
     field.expect(said.startswith('note OK "me"'), 'the note of the attacker: %r' % said)
 
 
+READ = 8    # bytes that the attacked reads
+
+
 def asked(field, peer, content):
     """The attacked begins to read a window of the attacker; the number of its ASK."""
     descriptor = frames.descriptor(b'w' * 24, len(content), 3)
-    peer.records = [r for r in peer.records if r[0] != frames.ASK]
-    field.server.tell('get', '-', descriptor.hex(), 8)
+    field.server.tell('get', '-', descriptor.hex(), READ)
+    return next_ask(peer)
+
+
+def next_ask(peer):
+    """The number of the next ASK, which is forgotten with all before it."""
     end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        peer.pump()
-        for kind, _, data in peer.records:
-            if kind == frames.ASK:
-                return struct.unpack_from('<Q', data)[0]
-    raise Failure('the node asks for nothing')
+    for turn in itertools.count(1):
+        live(peer, turn)
+        numbers = [struct.unpack_from('<Q', data)[0]
+                   for kind, _, data in peer.records if kind == frames.ASK]
+        if numbers:
+            peer.records = [r for r in peer.records if r[0] != frames.ASK]
+            return numbers[-1]
+        if time.monotonic() > end:
+            raise Failure('the node asks for nothing')
 
 
 def hear(field, peer):
@@ -595,7 +605,6 @@ def wrong_loans(field):
         'fewer bytes': content.body(1, whole - 1), 'more bytes': content.body(2, whole + 1),
         'one byte': content.body(3, 1),
         'so many bytes that their sum wraps': frames.pull(TOP - 1 - address, 4, 1, address, key),
-        'a staged body': frames.staged(whole, 5, 1, address, key, whole),
         'a checksum': checked[:9] + b'\1' + checked[10:] + bytes(8),
     }
     for what, body in bodies.items():
@@ -609,6 +618,20 @@ def wrong_loans(field):
                      '%s: %r' % (what, said))
         goes_on(field, peer)
         peer.close()
+    # What is staged is asked for block by block, and each must have its length.
+    peer = Peer(field.address)
+    introduce(field, window, peer)
+    say(peer, frames.LEND, frames.lend(asked(field, peer, content.buffer), OK,
+                                       frames.staged(whole, 5, 1, address, key, whole)))
+    expect_status(field, peer, frames.PULLED, 5, OK, 'a window that is staged')
+    say(peer, frames.LEND, frames.lend(next_ask(peer), OK,
+                                       frames.staged(READ - 1, 7, 1, address, key, READ - 1)))
+    expect_status(field, peer, frames.PULLED, 7, FAILED_PRECONDITION, 'a short block, staged')
+    said = hear(field, peer)
+    field.expect(said.startswith('get ') and 'OK' not in said and 'LENT' not in said,
+                 'a short block: %r' % said)
+    goes_on(field, peer)
+    peer.close()
     ways = {'a view': view(1), 'a handle': nowhere(1, way=5) + bytes(64), 'nothing': None,
             'an eager body': frames.eager(whole) + bytes(content.buffer)}
     for what, body in ways.items():
