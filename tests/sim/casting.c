@@ -188,8 +188,9 @@ static const char *sentence(const struct wf_flight *f)
 
 static void show_receive(const struct wf_casting_receive *r)
 {
-	print_error("    receive, flags %#x, memory %u, limit %.6f, cancelled %.6f, heard of %llu",
-		    r->flags, r->memory, seconds(r->limit_ns), seconds(r->cancelled_ns),
+	print_error("    receive, flags %#x, memory %u, limit %.6f, cancelled %.6f, stopped %.6f, "
+		    "bereft %.6f, heard of %llu", r->flags, r->memory, seconds(r->limit_ns),
+		    seconds(r->cancelled_ns), seconds(r->stopped_ns), seconds(r->bereft_ns),
 		    (unsigned long long)r->heard_bytes);
 	show_flight(&r->flight);
 }
@@ -332,7 +333,8 @@ static void check_time(const struct wf_casting_receive *r)
 
 	if (r->cancelled_ns)
 		due_ns = WF_MIN(due_ns, r->cancelled_ns);
-	if (r->stopped_ns)
+	/* A node that has started anew knows nothing of a step that it stopped before. */
+	if (r->stopped_ns && r->stopped_life == r->life)
 		due_ns = WF_MIN(due_ns, WF_MAX(r->stopped_ns, f->started_ns));
 	/* A receive that has all may serve another for a while. */
 	if (r->bereft_ns && f->status != WEFT_OK)
@@ -417,7 +419,7 @@ static uint64_t member_due_ns(const struct wf_casting_member *m)
 
 	if (all->cancelled_ns)
 		due_ns = WF_MIN(due_ns, all->cancelled_ns);
-	if (all->stopped_ns)
+	if (all->stopped_ns && all->stopped_life == all->life)
 		due_ns = WF_MIN(due_ns, WF_MAX(all->stopped_ns, m->begun_ns));
 	if (m->bereft_ns)
 		due_ns = WF_MIN(due_ns, WF_MAX(m->bereft_ns, thawed_ns) + LOSS_NS);
@@ -763,6 +765,7 @@ static void strike(struct wf_casting_broadcast *all)
 
 	if (all->node == all->stopper) {
 		all->stopped_ns = wf_clock_now();
+		all->stopped_life = wf_faults_life(all->node);
 		if (wf_casting_is_live(all) && all->flight.op)
 			wf_faults_strike_op(fault, all->flight.op);
 		return;
@@ -772,6 +775,7 @@ static void strike(struct wf_casting_broadcast *all)
 			continue;
 		for (unsigned i = 0; i < m->receive_count; i++) {
 			m->receives[i].stopped_ns = wf_clock_now();
+			m->receives[i].stopped_life = wf_faults_life(m->node);
 			if (wf_casting_receive_is_live(&m->receives[i]) && m->receives[i].flight.op)
 				wf_faults_strike_op(fault, m->receives[i].flight.op);
 		}

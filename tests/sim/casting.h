@@ -37,6 +37,7 @@ struct wf_casting_receive {
 	unsigned life;        /* life of its node, when the receive began */
 	uint64_t bereft_ns;   /* when the sender died, to which there was a link; 0: it has not */
 	uint64_t stopped_ns;  /* when its node stopped the step; 0: never */
+	unsigned stopped_life; /* life of its node then */
 	uint64_t cancelled_ns; /* 0: it was not */
 	struct wf_flight flight;
 	bool hit_deadline, seen;
@@ -85,6 +86,7 @@ struct wf_casting_broadcast {
 	bool stopped;
 	unsigned life;
 	uint64_t stopped_ns;   /* when its own node stopped the step; 0: never */
+	unsigned stopped_life; /* life of its node then */
 	uint64_t cancelled_ns; /* 0: it was not */
 	struct wf_flight flight;
 	bool hit_deadline, seen;
