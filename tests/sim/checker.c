@@ -78,10 +78,16 @@ static void wrong(const struct wf_leg *leg, const char *what)
 		 (unsigned long long)leg->group->step, leg->node, what, sentence(leg));
 }
 
-/* A peer that died is missed by then, or soon after its node has gone on. */
+/*
+ * A peer that died is missed by then, or soon after its node has gone on.  What had come whole
+ * before may wait for memory as long as it has time.
+ */
 static uint64_t missed_ns(const struct wf_leg *leg)
 {
-	if (!leg->bereft_ns)
+	enum weft_status status = leg->flight.status;
+
+	if (!leg->bereft_ns || (leg->kind != WF_LEG_SEND && (status == WEFT_OK ||
+							     status == WEFT_RESOURCE_EXHAUSTED)))
 		return UINT64_MAX;
 	return WF_MAX(leg->bereft_ns, wf_faults_thawed_ns(leg->node)) + LOSS_NS;
 }
