@@ -225,11 +225,14 @@ void Fetch::body_ended(weft_op *op)
 	finish(absl::OkStatus());
 }
 
-/* Returns gRPC's words about @task, which fails: coordinators know by them which task did. */
-static std::string remote_words(const std::string &task)
+/*
+ * Returns gRPC's words about @task, which fails: programs know by them which task did, and that it
+ * is @lost.
+ */
+static std::string remote_words(const std::string &task, bool lost)
 {
-	return "\nAdditional GRPC error information from remote target " + task +
-	       ": the call went over weft";
+	return "\nAdditional GRPC error information from remote target " + task + ": " +
+	       (lost ? "failed to connect to all addresses; " : "") + "the call went over weft";
 }
 
 /* Tell of a failure of weft's, unless gRPC can do what weft never could with this peer. */
@@ -253,7 +256,7 @@ void Fetch::fail_weft(weft_op *op)
 	}
 	if (lost)
 		transport_->forget(peer_, why);
-	failed = status_of(code, text(), (why + remote_words(origin_.task)).c_str());
+	failed = status_of(code, text(), (why + remote_words(origin_.task, lost)).c_str());
 	details = weft_call_details(op, &bytes);
 	status_add_details(&failed, details, details ? bytes : 0);
 	finish(failed);
