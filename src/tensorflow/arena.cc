@@ -107,7 +107,7 @@ Arenas &arenas()
 	return *all;
 }
 
-/* What TensorFlow keeps to itself: whether it has an allocator of the host's memory. */
+/* TensorFlow's own state, which tells nobody whether there is an allocator of the host. */
 struct State : ProcessState {
 	static bool has_allocator(ProcessState *state)
 	{
