@@ -555,8 +555,6 @@ bool wf_relay_stop(struct wf_relay *relay)
 		wf_op_cancel(relay->call);
 	else if (relay->state == SERVING)
 		shut(relay);
-	else /* others' reads here may take as long to end as the receive's own */
-		shut_window(relay);
 	return relay->state >= LEAVING;
 }
 
@@ -605,6 +603,12 @@ static void begin(struct wf_receiving *r)
 	step_soon(relay);
 }
 
+/* Others' reads here may take as long to end as the receive's own: both end side by side. */
+static void stopping(struct wf_receiving *r)
+{
+	shut_window(relay_of(r));
+}
+
 static void stop(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct wf_relay *relay = relay_of(r);
@@ -635,6 +639,7 @@ static bool came(struct wf_receiving *r, uint64_t *bytes, uint64_t sure)
 
 const struct wf_receiving_relay wf_relay_functions = {
 	.begin = begin,
+	.stopping = stopping,
 	.stop = stop,
 	.came = came,
 };

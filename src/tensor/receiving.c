@@ -593,6 +593,9 @@ void wf_receiving_meet_kept(struct wf_receiving *r, struct wf_unexpected *a)
 
 static void stop(struct wf_receiving *r, const struct wf_error *e)
 {
+	if (r->flags & WEFT_RELAY &&
+	    (r->state == WF_RECEIVING_PULLING || r->state == WF_RECEIVING_RELAYING))
+		r->unexpected_queue->relay->stopping(r);
 	if (r->state == WF_RECEIVING_PULLING && r->returns) {
 		wf_pull_release(r->pull, e);
 	} else if (r->state == WF_RECEIVING_PULLING) {

@@ -29,6 +29,8 @@ enum wf_receiving_state {
 struct wf_receiving_relay {
 	/* @r has its destination: wf_receiving_relayed() follows, never inside. */
 	void (*begin)(struct wf_receiving *r);
+	/* @r is about to be stopped, and what it reads may take a while to end. */
+	void (*stopping)(struct wf_receiving *r);
 	/* Bring nothing more to @r, because of @e: wf_receiving_relayed() follows, maybe inside. */
 	void (*stop)(struct wf_receiving *r, const struct wf_error *e);
 	/*

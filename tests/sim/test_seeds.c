@@ -50,6 +50,7 @@ static const uint64_t known[] = {
 	3445, /* credits were given back in a control frame that waited for a lost answer, too long */
 	13170, /* a get missed its deadline while its window closed, and was cancelled by nobody */
 	23522, /* a relay was cancelled, and ended its own reads first and those of others then */
+	1795767989, /* a step ended at a relay, whose own reads ended first and those of others then */
 	39526, /* pushes were late, each asked for slots anew, and the owner refused the fifth time */
 };
 
