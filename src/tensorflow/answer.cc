@@ -7,7 +7,6 @@
 #include "body.h"
 #include "counters.h"
 #include "device.h"
-#include "settings.h"
 #include "status.h"
 
 namespace weft_tensorflow {
@@ -48,10 +47,6 @@ absl::Status attach(const Answer &answer, const Tensor &bytes, const Answer::Rel
 
 	o.flags = WEFT_OPAQUE;
 	o.op.timeout_ns = WEFT_FOREVER;
-	if (bytes.TotalBytes() <= settings_urgent_bytes()) {
-		o.op.priority = 1;
-		counters_add("sent_urgent");
-	}
 	o.op.done = sent;
 	o.op.arg = held.get();
 	counters_add("sent_held");

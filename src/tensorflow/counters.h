@@ -14,7 +14,6 @@
  *   sent_weft, sent_bytes         replies that were given, and bytes attached to them
  *   sent_staged                   attachments that went through a bounce buffer on this side
  *   sent_registered               attachments whose memory was registered for them
- *   sent_urgent                   tensors that went before longer ones
  *   sent_held                     tensors that weft still holds a reference to: now
  *   sent_waiting                  calls of peers that wait for their tensors: now
  *   registered_bytes              bytes of TensorFlow's arenas that were registered with nodes

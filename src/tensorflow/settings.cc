@@ -45,17 +45,6 @@ bool settings_register()
 	return says("TF_WEFT_REGISTER", {"true", "yes", "on", "1"});
 }
 
-uint64_t settings_urgent_bytes()
-{
-	static const uint64_t bytes = [] {
-		const char *text = getenv("TF_WEFT_URGENT_BYTES");
-
-		return text ? strtoull(text, nullptr, 10) : 0;
-	}();
-
-	return bytes;
-}
-
 bool settings_listen()
 {
 	const char *text = getenv("WEFT_LISTEN");

@@ -9,8 +9,6 @@
 #ifndef WEFT_TENSORFLOW_SETTINGS_H
 #define WEFT_TENSORFLOW_SETTINGS_H
 
-#include <cstdint>
-
 namespace weft_tensorflow {
 
 /* Returns whether tensors may go over weft: TF_RDMA_ENABLED does not say no. */
@@ -21,12 +19,6 @@ bool settings_pool();
 
 /* Returns whether TensorFlow's own memory is to be registered: TF_WEFT_REGISTER says yes. */
 bool settings_register();
-
-/*
- * Returns up to how many bytes a tensor goes before longer ones: TF_WEFT_URGENT_BYTES; 0, unless it
- * is set: all go in the order of their requests.
- */
-uint64_t settings_urgent_bytes();
 
 /* Returns whether the environment names the address that the node listens on. */
 bool settings_listen();

@@ -219,13 +219,9 @@ def dlrm():
                        ("tcp;ofi_rxm", ()), "S4: static registration on and off; no pinning here")
 
 
-# What the reviewers of mt-verbs left open: tensors of a step asked for together, and in what order.
-
-URGENT = ("TF_WEFT_URGENT_BYTES", str(64 * KIB))
-
-
 def many_edges():
-    """Variables that a step asks for at once: what one more costs."""
+    """Variables that a step asks for at once, each by itself: what one more costs.  The reviewers
+    of mt-verbs asked whether they should be asked for together."""
     for provider in ("shm", "tcp"):
         for count in (25, 200):
             def value(p, kind, count=count):
@@ -237,21 +233,6 @@ def many_edges():
                       "S4: fused receives, left open: each edge asks for itself here")
 
 
-def urgent_edges():
-    """A short read beside long ones, and these, with short ones first and as they come."""
-    words = {"sizes": [KIB], "servers": 1, "beside": {"sizes": [64 * MIB], "servers": 1}}
-    for provider in ("shm", "tcp"):
-        for name, unit, higher, value in (
-                ("1 KiB read beside 64 MiB", "us", False, lambda r: r["p50_s"] * 1e6),
-                ("those 64 MiB", "1/s", True, lambda r: r["beside_per_s"])):
-            def run(p, env, provider=provider, value=value):
-                return value(p.tensorflow.step(Kind(provider, env=env), "pull", p.seconds,
-                                               **words))
-            yield Row("tensorflow-s4", name + ", short ones first", provider, KIB, unit,
-                      "as they come", lambda p, run=run: run(p, (URGENT,)),
-                      lambda p, run=run: run(p, ()), None, higher, "S4: priorities, left open")
-
-
 def bars():
     for part in (reads, exchanges, sums):
         yield from part()
@@ -259,6 +240,5 @@ def bars():
 
 def all_rows():
     yield from bars()
-    for part in (trainings, payload_calls, cnns, settings, received_memory, dlrm, many_edges,
-                 urgent_edges):
+    for part in (trainings, payload_calls, cnns, settings, received_memory, dlrm, many_edges):
         yield from part()

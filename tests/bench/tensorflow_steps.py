@@ -2,12 +2,11 @@
 """What scripts/bench and scripts/demo have done inside tasks of TensorFlow.
 
 A step is prepared once and then measured again and again: prepare() makes its graph and a session,
-and warms up; measure() runs it, and another one beside it if there is one.  All that is called from outside gets the server and the number of
+and warms up; measure() runs it.  All that is called from outside gets the server and the number of
 its task first, as tests/tensorflow/cluster.py calls it.  TensorFlow is imported in there alone."""
 # pylint: disable=import-outside-toplevel,import-error
 
 import statistics
-import threading
 import time
 
 import collectives
@@ -16,9 +15,8 @@ WARM_STEPS = 3
 LEAST_STEPS = 3
 FLOAT = 4  # bytes
 
-# The step of this task's last prepare(), what goes on beside it, and what they need to end.
+# The step of this task's last prepare(), and what it needs to end.
 run = None
-beside = None
 session = None
 
 # The workers of this task's strategy, which a process can have once; 0: it has none yet.
@@ -104,16 +102,11 @@ def afresh(server, task):
 
 
 def prepare(server, task, what, words):
-    """Make the step @what of the worker @task, whose first one fills the variables.  Among the
-    @words, "beside" has those of a step of that kind that goes on meanwhile."""
-    global run, beside, session
+    """Make the step @what of the worker @task, whose first one fills the variables."""
+    global run, session
     tf, v1 = afresh(server, task)
-    others = words.pop("beside", None)
     with tf.Graph().as_default():
         step = STEPS[what](tf, v1, task, **words)
-        if others:
-            with v1.variable_scope("beside"):
-                other = STEPS[what](tf, v1, task, **others)
         config = v1.ConfigProto()
         # Tensors that never change would become constants of their reader.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -122,54 +115,28 @@ def prepare(server, task, what, words):
             session.run(v1.global_variables_initializer())
         session.run(v1.local_variables_initializer())
         run = session.make_callable(step)
-        beside = session.make_callable(other) if others else None
     for _ in range(WARM_STEPS):
         run()
 
 
-class Beside:
-    """What goes on beside a step that is measured, if anything does."""
-
-    def __init__(self):
-        self.ends = False
-        self.steps = 0
-        self.thread = threading.Thread(target=self.go_on)
-
-    def go_on(self):
-        while beside and not self.ends:
-            beside()
-            self.steps += 1
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ends = True
-        self.thread.join()
-
-
 def measure(_server, _task, seconds):
-    """The median time of a step, how many there were in how many seconds, and how many beside."""
+    """The median time of a step, and how many there were in how many seconds."""
     times = []
-    with Beside() as others:
-        start = last = time.perf_counter()
-        while len(times) < LEAST_STEPS or last - start < seconds:
-            run()
-            now = time.perf_counter()
-            times.append(now - last)
-            last = now
-        beside_per_s = others.steps / (last - start)
-    return {"p50_s": statistics.median(times), "steps": len(times), "seconds": last - start,
-            "beside_per_s": beside_per_s}
+    start = last = time.perf_counter()
+    while len(times) < LEAST_STEPS or last - start < seconds:
+        run()
+        now = time.perf_counter()
+        times.append(now - last)
+        last = now
+    return {"p50_s": statistics.median(times), "steps": len(times), "seconds": last - start}
 
 
 def finish(_server, _task):
     """Give up the step that was prepared, and what the servers keep for it."""
-    global run, beside, session
+    global run, session
     if session:
         session.close()
-    run = beside = session = None
+    run = session = None
 
 
 # Training, as S0 did: a network of 784, 100 and 10 by Adagrad, in batches of 100, each worker at

@@ -175,7 +175,7 @@ class Clusters:
             each = tasks.all(workers, steps.measure, seconds)
             spent = tasks.cpu_s() - before
             tasks.all(workers, steps.finish)
-            return {"p50_s": each[0]["p50_s"], "beside_per_s": each[0]["beside_per_s"], "cpu_s": spent / sum(e["steps"] for e in each),
+            return {"p50_s": each[0]["p50_s"], "cpu_s": spent / sum(e["steps"] for e in each),
                     "steps_per_s": sum(e["steps"] / e["seconds"] for e in each)}
 
     def training(self, kind, workers, count):

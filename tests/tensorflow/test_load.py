@@ -63,14 +63,6 @@ class Load(unittest.TestCase):
         with cluster.Cluster({'ps': 1, 'worker': 1}, provider='shm') as tasks:
             self.assertEqual(tasks.call('worker:0', long_strings, 64, 4 << 20), 256 << 20)
 
-    def test_short_tensors_are_urgent_where_a_setting_says_so(self):
-        for setting, urgent in (('', 0), ('800', 101)):   # 100 + i floats, of each i below 200
-            with cluster.Cluster({'ps': 1, 'worker': 1}, provider='shm',
-                                 env={'TF_WEFT_URGENT_BYTES': setting}) as tasks:
-                got, want = tasks.call('worker:0', graphs.many_at_once, 200)
-                self.assertAlmostEqual(got, want, delta=want / 1e6)
-                self.assertEqual(tasks.counters('ps:0').get('sent_urgent', 0), urgent)
-
 
 if __name__ == '__main__':
     unittest.main()
