@@ -185,8 +185,6 @@ S4_WORKERS, S4_SERVERS = 2, (1, 5, 10)
 S4 = {1: "S4: no figure", 5: "S4: verbs' speed with 50 workers and 5 servers; here 2 workers",
       10: "S4: 1.25 of verbs' with 100 workers and 10 servers, 1.48 with 200; here 2 workers"}
 FEW = ("WEFT_WINDOW", "2")  # the fewest frames of a peer under way that weft takes
-
-
 ARENAS = ("TF_WEFT_REGISTER", "yes")
 
 

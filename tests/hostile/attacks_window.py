@@ -595,6 +595,16 @@ def unasked(field):
     return '%d answers' % next(offers)
 
 
+def expect_unread(field, peer, offer, what):
+    """Fail unless what was lent is refused, and nothing of it read; the end of the peer."""
+    expect_status(field, peer, frames.PULLED, offer, FAILED_PRECONDITION, what)
+    said = hear(field, peer)
+    field.expect(said.startswith('get ') and 'OK' not in said and 'LENT' not in said,
+                 '%s: %r' % (what, said))
+    goes_on(field, peer)
+    peer.close()
+
+
 @lasting('what is lent in another length or way than was asked for is not read', seconds=15,
          quick=False)
 def wrong_loans(field):
@@ -612,12 +622,7 @@ def wrong_loans(field):
         introduce(field, window, peer)
         say(peer, frames.LEND, frames.lend(asked(field, peer, content.buffer), OK, body))
         offer = struct.unpack_from('<Q', body, 10)[0]
-        expect_status(field, peer, frames.PULLED, offer, FAILED_PRECONDITION, what)
-        said = hear(field, peer)
-        field.expect(said.startswith('get ') and 'OK' not in said and 'LENT' not in said,
-                     '%s: %r' % (what, said))
-        goes_on(field, peer)
-        peer.close()
+        expect_unread(field, peer, offer, what)
     # What is staged is asked for block by block, and each must have its length.
     peer = Peer(field.address)
     introduce(field, window, peer)
@@ -626,12 +631,7 @@ def wrong_loans(field):
     expect_status(field, peer, frames.PULLED, 5, OK, 'a window that is staged')
     say(peer, frames.LEND, frames.lend(next_ask(peer), OK,
                                        frames.staged(READ - 1, 7, 1, address, key, READ - 1)))
-    expect_status(field, peer, frames.PULLED, 7, FAILED_PRECONDITION, 'a short block, staged')
-    said = hear(field, peer)
-    field.expect(said.startswith('get ') and 'OK' not in said and 'LENT' not in said,
-                 'a short block: %r' % said)
-    goes_on(field, peer)
-    peer.close()
+    expect_unread(field, peer, 7, 'a short block, staged')
     ways = {'a view': view(1), 'a handle': nowhere(1, way=5) + bytes(64), 'nothing': None,
             'an eager body': frames.eager(whole) + bytes(content.buffer)}
     for what, body in ways.items():

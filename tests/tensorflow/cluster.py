@@ -248,6 +248,17 @@ class Cluster:
         return self.tasks[name].process.pid
 
 
+def made(cls, make):
+    """Have @make(folder) compile what the tests of the class @cls need: the path, or None and what
+    is missing, without which they are left out.  The folder goes with the class."""
+    folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+    cls.addClassCleanup(folder.cleanup)
+    path, reason = make(folder.name)
+    if not path:
+        raise unittest.SkipTest(reason)
+    return path
+
+
 class TwoTasks:
     """For tests of a class that share a parameter server and a worker over one provider."""
 

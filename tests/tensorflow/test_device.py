@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tensors of a device whose memory the host can't read, as a GPU's: gpu_like.c is such a device."""
 # pylint: disable=import-outside-toplevel,import-error
+import importlib.util
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
 import cluster
@@ -75,15 +74,14 @@ def broadcast(_server, elements):
 
 def build_device(folder):
     """Compile gpu_like.c.  The plug-in's path, or None and what is missing."""
-    headers = subprocess.run([sys.executable, '-c', 'import tensorflow as tf; '
-                              'print(tf.sysconfig.get_include())'], check=True, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout.split()[-1]
     if not shutil.which('cc'):
         return None, 'there is no C compiler'
+    # TensorFlow is found, and not imported.
+    package = importlib.util.find_spec('tensorflow').submodule_search_locations[0]
     made = os.path.join(folder, 'libgpu_like.so')
     subprocess.run(['cc', '-shared', '-fPIC', '-fvisibility=hidden', '-Wall', '-Wextra', '-O1',
-                    '-isystem', headers, os.path.join(cluster.HERE, 'gpu_like.c'), '-o', made],
-                   check=True)
+                    '-isystem', os.path.join(package, 'include'),
+                    os.path.join(cluster.HERE, 'gpu_like.c'), '-o', made], check=True)
     return made, ''
 
 
@@ -94,12 +92,7 @@ class Device:
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
-        cls.addClassCleanup(folder.cleanup)
-        made, reason = build_device(folder.name)
-        if not made:
-            raise unittest.SkipTest(reason)
-        cls.env = {'TF_PLUGGABLE_DEVICE_LIBRARY_PATH': made}
+        cls.env = {'TF_PLUGGABLE_DEVICE_LIBRARY_PATH': cluster.made(cls, build_device)}
 
     def two_tasks(self, **options):
         """A parameter server and a worker with such a device each."""

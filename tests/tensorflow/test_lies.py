@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 import cluster
@@ -53,11 +52,7 @@ class Lies(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
-        cls.addClassCleanup(folder.cleanup)
-        liar, reason = build_liar(folder.name)
-        if not liar:
-            raise unittest.SkipTest(reason)
+        liar = cluster.made(cls, build_liar)
         cls.liar = subprocess.Popen([liar, '127.0.0.1:0'],  # pylint: disable=consider-using-with
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                     env=dict(os.environ, FI_PROVIDER='tcp'))
