@@ -101,6 +101,7 @@ private:
 	bool is_apart() const { return device_is_apart(wanted_.to_device, wanted_.to_attributes); }
 	void by_grpc() override;
 	void ended() override;
+	void copied() override { tell(); }
 	void tell();
 
 	std::string text() const override
@@ -183,16 +184,10 @@ void BufferReceive::by_grpc()
 
 void BufferReceive::ended()
 {
-	if (!status().ok() || !is_apart()) {
+	if (status().ok() && is_apart())
+		copy_to_device(host_, wanted_.to_device, wanted_.to_context, wanted_.to);
+	else
 		tell();
-		return;
-	}
-	counters_add("received_copied");
-	device_from_host(host_, wanted_.to_device, wanted_.to_context, wanted_.to,
-			 [this](const absl::Status &status) {
-				 note(status);
-				 tell();
-			 });
 }
 
 /* Tell the collective that the receive has ended. */

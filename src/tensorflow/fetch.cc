@@ -3,6 +3,7 @@
 
 #include "body.h"
 #include "counters.h"
+#include "device.h"
 #include "hello.h"
 #include "status.h"
 
@@ -260,6 +261,16 @@ void Fetch::fail_weft(weft_op *op)
 	details = weft_call_details(op, &bytes);
 	status_add_details(&failed, details, details ? bytes : 0);
 	finish(failed);
+}
+
+void Fetch::copy_to_device(const tensorflow::Tensor &host, tensorflow::Device *device,
+			   tensorflow::DeviceContext *context, tensorflow::Tensor *to)
+{
+	counters_add("received_copied");
+	device_from_host(host, device, context, to, [this](const absl::Status &status) {
+		note(status);
+		copied();
+	});
 }
 
 void Fetch::note(const absl::Status &status)

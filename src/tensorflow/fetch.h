@@ -21,6 +21,7 @@
 #include <tensorflow/core/distributed_runtime/tensor_coding.h>
 #include <tensorflow/core/distributed_runtime/worker_cache.h>
 #include <tensorflow/core/distributed_runtime/worker_interface.h>
+#include <tensorflow/core/framework/device.h>
 
 #include "transport.h"
 
@@ -61,6 +62,10 @@ protected:
 	/* Have ended() called in a thread of TensorFlow's, with @status unless it failed before. */
 	void finish(const absl::Status &status);
 
+	/* Copy @host, which came, into @to of @device, and have copied() called then. */
+	void copy_to_device(const tensorflow::Tensor &host, tensorflow::Device *device,
+			    tensorflow::DeviceContext *context, tensorflow::Tensor *to);
+
 	/* Returns whether what was wanted came over weft, in ended(). */
 	bool came_over_weft() const { return came_; }
 	Transport *transport() const { return transport_.get(); }
@@ -82,6 +87,9 @@ protected:
 
 	/* The end, in a thread of TensorFlow's: status() tells how. */
 	virtual void ended() = 0;
+
+	/* The end of copy_to_device(), in a thread of the device's: status() tells how. */
+	virtual void copied() = 0;
 
 	/* Returns what is done, for errors: "receiving x". */
 	virtual std::string text() const = 0;

@@ -61,9 +61,10 @@ private:
 	Tensor allocate(DataType type, const TensorShape &shape);
 	absl::Status unpack();
 	bool is_apart() const { return device_is_apart(edge_.device, edge_.args.alloc_attrs); }
-	void copy_to_device();
+	void give_to_device();
 	void by_grpc() override;
 	void ended() override;
+	void copied() override { tell(); }
 	void tell();
 
 	std::string text() const override
@@ -180,7 +181,7 @@ absl::Status Receive::unpack()
 }
 
 /* Copy the tensor that came to where it is wanted. */
-void Receive::copy_to_device()
+void Receive::give_to_device()
 {
 	Tensor host = std::move(tensor_);
 
@@ -192,12 +193,7 @@ void Receive::copy_to_device()
 		tell();
 		return;
 	}
-	counters_add("received_copied");
-	device_from_host(host, edge_.device, edge_.args.device_context, &tensor_,
-			 [this](const absl::Status &status) {
-				 note(status);
-				 tell();
-			 });
+	copy_to_device(host, edge_.device, edge_.args.device_context, &tensor_);
 }
 
 void Receive::ended()
@@ -207,7 +203,7 @@ void Receive::ended()
 	if (came && packed_)
 		note(unpack());
 	if (came && !packed_ && is_apart())
-		copy_to_device();
+		give_to_device();
 	else
 		tell();
 }

@@ -108,10 +108,10 @@ absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devi
 				       tsl::core::GetNewRef(transport_.get()));
 	};
 	status = Init(o);
-	/* A call of a peer needs all that the server has made by now. */
 	if (!status.ok())
 		return status;
 	log_devices(worker_env()->device_mgr);
+	/* A call of a peer needs all that the server has made by now. */
 	transport_->serve(static_cast<WeftWorker *>(worker_impl()));
 	return absl::OkStatus();
 }
