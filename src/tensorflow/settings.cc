@@ -42,7 +42,9 @@ bool settings_pool()
 
 bool settings_register()
 {
-	return says("TF_WEFT_REGISTER", {"true", "yes", "on", "1"});
+	/* Without that allocator TensorFlow gives memory back, which must not stay registered. */
+	return says("TF_WEFT_REGISTER", {"true", "yes", "on", "1"}) &&
+	       !says_no("TF_CPU_ALLOCATOR_USE_BFC");
 }
 
 bool settings_listen()

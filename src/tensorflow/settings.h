@@ -17,7 +17,10 @@ bool settings_enabled();
 /* Returns whether tensors are received into weft's pool: TF_WEFT_POOL does not say no. */
 bool settings_pool();
 
-/* Returns whether TensorFlow's own memory is to be registered: TF_WEFT_REGISTER says yes. */
+/*
+ * Returns whether TensorFlow's own memory is to be registered: TF_WEFT_REGISTER says yes, and
+ * TF_CPU_ALLOCATOR_USE_BFC does not say no.
+ */
 bool settings_register();
 
 /* Returns whether the environment names the address that the node listens on. */
