@@ -376,7 +376,6 @@ int main(int argc, char **argv)
 
 	if (status)
 		return status;
-	setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
 	if (pair_is_other(argc, argv, commands))
 		return 0;
 	failed = cmocka_run_group_tests(tests, NULL, pair_group_teardown);

@@ -185,7 +185,7 @@ static void memory_of_a_device_is_taken_and_given_back(void **state)
 	assert_int_equal(wf_cuda_alloc(last + 1, MIB, &at, &e), -EINVAL);
 	assert_null(at);
 
-	stream = gpu_capture();
+	stream = gpu_capture(CU_STREAM_NON_BLOCKING);
 	assert_int_equal(wf_cuda_alloc(0, MIB, &at, &e), 0);
 	wf_cuda_free(0, at);
 	gpu_capture_over(stream);
@@ -298,7 +298,7 @@ static CUstream busy_stream(sem_t *go, void *at, unsigned char value, size_t byt
 
 	assert_int_equal(sem_init(go, 0, 0), 0);
 	assert_int_equal(wf_cuda_enter(0, &e), 0);
-	assert_int_equal(gpu.cuStreamCreate(&stream, 1), 0);
+	assert_int_equal(gpu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
 	assert_int_equal(gpu.cuLaunchHostFunc(stream, wait_for_it, go), 0);
 	assert_int_equal(gpu.cuMemsetD8Async((CUdeviceptr)at, value, bytes, stream), 0);
 	wf_cuda_leave();
@@ -376,7 +376,7 @@ static void copies_go_on_while_the_program_captures_a_graph(void **state)
 	CUstream stream;
 
 	(void)state;
-	stream = gpu_capture();
+	stream = gpu_capture(CU_STREAM_NON_BLOCKING);
 	host = map_pinned(MIB);
 	assert_int_equal(wf_queue_open(0, &queue, &e), 0);
 	gpu_pattern(wanted, MIB, 7);
@@ -387,12 +387,24 @@ static void copies_go_on_while_the_program_captures_a_graph(void **state)
 	assert_memory_equal(host, wanted, MIB);
 	assert_int_equal(wf_queue_mark(0, stream, &mark, &e), -EINVAL);
 	assert_non_null(strstr(e.text, "captured into a graph"));
-	assert_int_not_equal(wf_queue_mark(0, NULL, &mark, &e), 0);
+	assert_int_equal(wf_queue_mark(0, NULL, &mark, &e), 0);
+	wf_queue_unmark(&mark);
 	wf_queue_close(queue);
 	unmap_pinned(host, MIB);
 	gpu_capture_over(stream);
 	gpu_give(0, device);
 	free(wanted);
+}
+
+static void the_default_stream_is_not_marked_while_one_that_it_waits_for_is_captured(void **state)
+{
+	struct wf_queue_mark mark;
+	CUstream stream = gpu_capture(CU_STREAM_DEFAULT);
+
+	(void)state;
+	assert_int_not_equal(wf_queue_mark(0, NULL, &mark, &e), 0);
+	assert_non_null(strstr(e.text, "a stream beside one that is being captured"));
+	gpu_capture_over(stream);
 }
 
 static void closing_a_queue_waits_for_its_copies(void **state)
@@ -623,6 +635,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_mark_is_passed_when_what_the_stream_had_then_has_ended),
 		cmocka_unit_test(default_streams_can_be_marked_with_and_without_a_context),
 		cmocka_unit_test(copies_go_on_while_the_program_captures_a_graph),
+		cmocka_unit_test(
+			the_default_stream_is_not_marked_while_one_that_it_waits_for_is_captured),
 		cmocka_unit_test(closing_a_queue_waits_for_its_copies),
 		cmocka_unit_test(memory_is_pinned_once_at_a_time),
 		cmocka_unit_test(another_process_reaches_what_one_exports),

@@ -88,17 +88,17 @@ int gpu_begin(bool real)
 	const char *why = gpu_open(real);
 
 	if (!why)
-		return 0;
+		return real ? 0 : setenv("WEFT_CUDA", gpu_fake_file(), 1);
 	printf("%s%s\n", real ? "skip: " : "", why);
 	return real ? 77 : 99;
 }
 
-CUstream gpu_capture(void)
+CUstream gpu_capture(unsigned flags)
 {
 	CUstream stream;
 
 	assert_int_equal(wf_cuda_enter(0, NULL), 0);
-	assert_int_equal(gpu.cuStreamCreate(&stream, 1), 0);
+	assert_int_equal(gpu.cuStreamCreate(&stream, flags), 0);
 	wf_cuda_leave();
 	assert_int_equal(gpu.cuStreamBeginCapture_v2(stream, 0), 0);
 	return stream;

@@ -58,14 +58,17 @@ const char *gpu_fake_file(void);
  */
 const char *gpu_open(bool real);
 
-/* Open the GPU for main.  0, or the status to end with, after the reason was printed. */
+/*
+ * Open the GPU for main, and have nodes load the same driver.  0, or the status to end with, after
+ * the reason was printed.
+ */
 int gpu_begin(bool real);
 
 /*
  * Begin a capture of a graph, in this thread and in the mode that forbids most, which is also
- * the default.
+ * the default, on a new stream of @flags.
  */
-CUstream gpu_capture(void);
+CUstream gpu_capture(unsigned flags);
 /* End a capture, which nothing may have spoilt. */
 void gpu_capture_over(CUstream stream);
 

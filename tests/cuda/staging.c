@@ -396,7 +396,7 @@ static void a_send_waits_for_the_programs_stream_and_holds_up_no_other(void **st
 		move_open(&goes, 0, sizes[i], 2);
 		assert_int_equal(sem_init(&go, 0, 0), 0);
 		need(!wf_cuda_enter(0, NULL));
-		assert_int_equal(gpu.cuStreamCreate(&stream, 1), 0);
+		assert_int_equal(gpu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
 		assert_int_equal(gpu.cuLaunchHostFunc(stream, wait_for_it, &go), 0);
 		wf_cuda_leave();
 		pair_do(&pair.other, "take 1 0 %zu 1", sizes[i]);
@@ -430,7 +430,7 @@ static void tensors_go_on_while_the_program_captures_a_graph(void **state)
 		place_open(&in.place, 0, 3 * MIB);
 		pair_do(&pair.other, "take 1 -1 %zu 1", (size_t)3 * MIB);
 		pair_do(&pair.other, "give 2 0 %zu 2", (size_t)3 * MIB);
-		stream = gpu_capture();
+		stream = gpu_capture(CU_STREAM_NON_BLOCKING);
 		move_begin(&out, pair.peer, 1, WEFT_NO_STREAM);
 		move_take(&in, pair.node, 2);
 		pair_ended(out.op, WEFT_OK);
@@ -513,7 +513,7 @@ static void a_strict_operation_has_nothing_staged(void **state)
 	/* From device to device, of a host's processes, nothing has to be. */
 	pair_open(&pair, "shm", NULL);
 	move_open(&m, 0, MIB, 1);
-	pair_do(&pair.other, "take 1 1 %d 1", (int)MIB);
+	pair_do(&pair.other, "take 1 %d %zu 1", wf_cuda_driver_device_count() - 1, (size_t)MIB);
 	need(!weft_send(pair.peer, 1, "k", 1, &m.place.tensor, &out, &m.op));
 	move_finish(&m);
 	pair_do(&pair.other, "all");
@@ -922,7 +922,7 @@ static void closing_a_node_does_not_wait_for_the_programs_stream(void **state)
 	place_open(&m.place, 0, 1000);
 	assert_int_equal(sem_init(&go, 0, 0), 0);
 	need(!wf_cuda_enter(0, NULL));
-	assert_int_equal(gpu.cuStreamCreate(&stream, 1), 0);
+	assert_int_equal(gpu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
 	assert_int_equal(gpu.cuLaunchHostFunc(stream, wait_for_it, &go), 0);
 	wf_cuda_leave();
 	o.stream = stream;
@@ -997,7 +997,6 @@ int main(int argc, char **argv)
 
 	if (status)
 		return status;
-	setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
 	if (pair_is_other(argc, argv, commands))
 		return 0;
 	failed = cmocka_run_group_tests(tests, NULL, pair_group_teardown);

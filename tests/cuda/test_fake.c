@@ -171,7 +171,7 @@ static void while_it_is_held_nothing_begins_or_ends(void **state)
 
 static void a_capture_forbids_what_is_not_relaxed_and_is_spoilt_by_it(void **state)
 {
-	CUstream stream = gpu_capture();
+	CUstream stream = gpu_capture(CU_STREAM_NON_BLOCKING);
 	CUgraph graph;
 	int status;
 

@@ -77,12 +77,20 @@ int cuStreamEndCapture(CUstream stream, CUgraph *graph)
 	return fake_end(code);
 }
 
+/* Is a stream under capture that the default one would wait for? */
+static bool forbids_default(void)
+{
+	for (struct fake_graph *g = captures; g; g = g->next)
+		if (!fake_is_beside(g->stream))
+			return true;
+	return false;
+}
+
 int cuStreamIsCapturing(CUstream stream, int *status)
 {
 	int code = fake_begin("cuStreamIsCapturing");
 
-	/* The default one of old stands for all others. */
-	if (!code && (uintptr_t)stream <= 1 && captures)
+	if (!code && (uintptr_t)stream <= 1 && forbids_default())
 		code = CU_CAPTURE_IMPLICIT;
 	else if (!code)
 		*status = !*find(stream) ? 0 : (*find(stream))->spoilt ? 2 : 1;

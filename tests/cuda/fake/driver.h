@@ -54,6 +54,12 @@ enum {
 	CU_CAPTURE_IMPLICIT = 906,
 };
 
+/* Flags of a stream. */
+enum {
+	CU_STREAM_DEFAULT = 0, /* what is put on the default stream waits for it, and it for that */
+	CU_STREAM_NON_BLOCKING = 1,
+};
+
 typedef uintptr_t CUdeviceptr;
 typedef struct fake_context *CUcontext;
 typedef struct fake_stream *CUstream;

@@ -79,6 +79,8 @@ bool fake_is_captured(void);
 /* The stream that a program means: its own, or a default one.  NULL: there is no context. */
 CUstream fake_stream_of(CUstream stream);
 CUstream fake_new_stream(CUcontext context);
+/* Does neither @stream wait for the default stream, nor that for @stream? */
+bool fake_is_beside(const struct fake_stream *stream);
 int fake_push_copy(enum fake_cuda_what what, uintptr_t to, uintptr_t from, size_t bytes,
 		   CUstream stream);
 

@@ -39,6 +39,7 @@ struct fake_stream {
 	CUcontext context;
 	unsigned number;
 	bool is_default, asked;
+	bool beside; /* it and the default stream do not wait for each other */
 	bool gone; /* the program has destroyed it: what is on it goes on */
 	struct item *first, **end;
 };
@@ -310,15 +311,20 @@ int cuStreamCreate(CUstream *stream, unsigned flags)
 {
 	int code = fake_begin("cuStreamCreate");
 
-	(void)flags;
 	if (!code && !fake_current())
 		code = CU_INVALID_CONTEXT;
 	if (!code) {
 		*stream = fake_new_stream(fake_current());
 		(*stream)->is_default = false;
+		(*stream)->beside = flags & CU_STREAM_NON_BLOCKING;
 		(*stream)->number = ++stream_count;
 	}
 	return fake_end(code);
+}
+
+bool fake_is_beside(const struct fake_stream *stream)
+{
+	return stream->beside;
 }
 
 int cuStreamDestroy_v2(CUstream stream)
