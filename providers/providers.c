@@ -40,9 +40,11 @@ const struct wf_provider_setting wf_provider_settings[] = {
 	{ "FI_SOCKETS_CONN_TIMEOUT", "20",
 	  "milliseconds; a send to a peer behind a cut cable holds its caller for as long, by "
 	  "default 15 s", NULL, 0 },
-	{ "FI_MR_CACHE_MAX_COUNT", "0",
+	/* FI_MR_CACHE_MAX_COUNT=0 would forbid the cache without which shm of 2.x has no CUDA. */
+	{ "FI_MR_CACHE_MONITOR", "disabled",
 	  "what libfabric's cache registers, peers may write to, and its keys outlive their use",
 	  NULL, 0 },
+	{ "FI_MR_CUDA_CACHE_MONITOR_ENABLED", "0", "as above, for memory of CUDA devices", NULL, 0 },
 	{ "IPATH_NO_BACKTRACE", "1", "no handler that prints and loops on a crash, in children",
 	  NULL, 0 },
 	{ "HFI_NO_BACKTRACE", "1", "as above, the later adapter", NULL, 0 },

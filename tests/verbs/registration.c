@@ -219,7 +219,7 @@ static void pins(void)
 /* libfabric's cache, which weft switches off. */
 static void kept(void)
 {
-	setenv("FI_MR_CACHE_MAX_COUNT", "1024", 1);
+	setenv("FI_MR_CACHE_MONITOR", "memhooks", 1);
 	measure_rail(measure_kept);
 }
 
