@@ -240,6 +240,7 @@ int wf_cuda_export(const void *at, struct wf_cuda_export *export, struct wf_erro
 	if (code)
 		return wf_cuda_driver_error(e, code, "a handle of memory of CUDA device %d",
 					    m.device);
+	x.number = m.buffer;
 	x.offset = (uintptr_t)at - m.start;
 	x.bytes = m.bytes;
 	*export = x;

@@ -110,6 +110,7 @@ void wf_cuda_unpin(int ordinal, void *at);
 /* An allocation of device memory, for another process of this host. */
 struct wf_cuda_export {
 	struct wf_cuda_driver_ipc_handle handle;
+	uint64_t number; /* BUFFER_ID: no other allocation of this process has or will have it */
 	uint64_t offset; /* offset of the byte asked for from the start of the other's mapping */
 	uint64_t bytes;	 /* size of the allocation */
 };

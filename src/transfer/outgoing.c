@@ -778,7 +778,7 @@ static bool hand(struct wf_outgoing *p, struct wf_cuda_export *export, struct wf
 	*body = describe(p);
 	body->way = WF_BODY_HANDLE;
 	body->address = export->offset;
-	body->key = 0;
+	body->key = export->number;
 	body->handle = (const uint8_t *)export->handle.bytes;
 	p->path.way = WF_BODY_HANDLE;
 	close_grants(p);

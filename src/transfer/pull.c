@@ -882,7 +882,7 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 		return;
 	}
 	if (pull->way != WF_PULL_WAY_IMPORTED &&
-	    wf_stage_import(pull->job.stage, body->handle, body->address, &e)) {
+	    wf_stage_import(pull->job.stage, body, &e)) {
 		wf_log(&engine->log, WF_LOG_INFO, "%s: a body goes through the host: %s",
 		       wf_link_label(link), e.text);
 		pull->job.handle = false;

@@ -11,7 +11,7 @@
 /* How often a device is asked: soon for copies, less often the longer a program's stream needs. */
 #define ASK_NS (5 * WF_NS_PER_US)
 #define ASK_SLOWLY_NS WF_NS_PER_MS
-#define DIRECT_PIECE_BYTES (16 * MIB) /* size of a copy, which can't be called back; not tuned */
+#define DIRECT_PIECE_BYTES (32 * MIB) /* size of a copy, which can't be called back */
 #define PATIENCE 8 /* an answer is late by at most this part of the time waited */
 
 static void ask(struct wf_timer *timer);
@@ -95,12 +95,28 @@ int wf_stage_take_bounce(struct wf_stage *stage, struct wf_error *e)
 	return 0;
 }
 
+/* Unmap imports that are not used, when it is time for that. */
+static void trim(struct wf_timer *timer)
+{
+	struct wf_transfer *t = WF_CONTAINER(timer, struct wf_transfer, trim);
+	uint64_t again_ns = wf_imports_trim(&t->imports, t->engine->loop.now_ns);
+
+	if (again_ns && !timer->armed)
+		wf_loop_timer(&t->engine->loop, timer, again_ns, trim);
+}
+
+static void give_import(struct wf_transfer *t, struct wf_import *import)
+{
+	wf_imports_give(&t->imports, import, t->engine->loop.now_ns);
+	trim(&t->trim);
+}
+
 void wf_stage_give_bounce(struct wf_stage *stage)
 {
 	struct wf_transfer *t = stage->transfer;
 
 	if (stage->import) {
-		wf_cuda_drop_import(stage->body->place.device, stage->import);
+		give_import(t, stage->import);
 	} else {
 		if (stage->bounce && stage->way == WF_KIND_OUT_OF_CHUNK)
 			t->draining_bytes -= stage->bounce_bytes;
@@ -110,30 +126,27 @@ void wf_stage_give_bounce(struct wf_stage *stage)
 	stage->bounce = NULL;
 }
 
-int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
-		    struct wf_error *e)
+int wf_stage_import(struct wf_stage *stage, const struct wf_body *body, struct wf_error *e)
 {
+	struct wf_transfer *t = stage->transfer;
 	struct wf_cuda_driver_ipc_handle given;
-	struct wf_cuda_memory m;
-	void *start;
+	struct wf_import *import;
 	int err;
 
 	_Static_assert(sizeof(given) == WF_BODY_HANDLE_BYTES, "the wire carries CUDA's");
-	memcpy(&given, handle, sizeof(given));
-	err = wf_cuda_import(stage->body->place.device, &given, &start, e);
+	memcpy(&given, body->handle, sizeof(given));
+	err = wf_imports_take(&t->imports, stage->body->place.device, &given, body->key, &import,
+			      e);
 	if (err)
 		return err;
 	/* A copy from beyond the allocation would cost the program its whole context. */
-	err = wf_cuda_find(start, &m, e);
-	if (!err && (offset > m.bytes || stage->bytes > m.bytes - offset))
-		err = wf_error_set(e, -EPROTO, "a body that goes beyond its allocation");
-	if (err) {
-		wf_cuda_drop_import(stage->body->place.device, start);
-		return err;
+	if (body->address > import->bytes || stage->bytes > import->bytes - body->address) {
+		give_import(t, import);
+		return wf_error_set(e, -EPROTO, "a body that goes beyond its allocation");
 	}
 	wf_stage_give_bounce(stage);
-	stage->import = start;
-	stage->bounce = (uint8_t *)start + offset;
+	stage->import = import;
+	stage->bounce = (uint8_t *)import->start + body->address;
 	stage->way = WF_KIND_FROM_DEVICE;
 	stage->bounce_bytes = stage->bytes;
 	stage->piece_bytes = DIRECT_PIECE_BYTES;
@@ -157,7 +170,7 @@ bool wf_stage_may_copy(const struct wf_stage *stage, const struct wf_link *link,
 	const struct wf_rail_caps *caps = wf_link_caps(link);
 
 	return !stage->blocks && body->way == WF_BODY_STAGED && body->sum_kind == WF_BODY_SUM_NONE &&
-	       (body->bytes >= WF_STAGE_DIRECT_BYTES || only) && caps && caps->same_host;
+	       (body->bytes >= WF_STAGE_COPY_BYTES || only) && caps && caps->same_host;
 }
 
 void wf_stage_hold(struct wf_stage *stage, bool hold)

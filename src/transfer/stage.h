@@ -23,11 +23,10 @@
 #include "memory/kind.h"
 #include "transfer/transfer.h"
 
-/*
- * Shorter bodies are staged before another's memory is opened, or a device's registered; not
- * tuned.
- */
+/* Shorter bodies are staged before a device's memory is registered; not tuned. */
 #define WF_STAGE_DIRECT_BYTES (512 * KIB)
+/* Shorter bodies are staged before another process's memory is mapped. */
+#define WF_STAGE_COPY_BYTES (64 * KIB)
 /* pieces in the buffer: filling, moving, draining, and one between; not tuned */
 #define WF_STAGE_PIECES 4
 
@@ -59,7 +58,7 @@ struct wf_stage {
 	uint64_t limit;	       /* how far the body may be copied */
 	uint64_t begun, over;  /* copies between the two are under way */
 	bool follows;	       /* the program's stream has come as far as the body's mark */
-	void *import; /* start of the mapping; NULL: nothing is mapped */
+	struct wf_import *import; /* NULL: nothing is mapped */
 	bool held;
 	bool awaited; /* the owner waits for @follows, though nothing may be copied yet */
 	bool stopped, settled; /* settled: the owner knows that the node has closed */
@@ -111,15 +110,15 @@ bool wf_stage_ready(struct wf_stage *stage);
 int wf_stage_take_bounce(struct wf_stage *stage, struct wf_error *e);
 
 /*
- * Map the body, at @offset of the memory that another process has given the @handle of: it is
- * copied from there, and the buffer given back.  For a body on its way in, of which nothing was
- * copied.  @handle is WF_BODY_HANDLE_BYTES.  A negative code with a sentence: nothing was done.
+ * Map the allocation that @body lies in by its handle: it is copied from there, and the buffer
+ * given back.  For a body on its way in, of which nothing was copied.  A negative code with a
+ * sentence: nothing was done.
  */
-int wf_stage_import(struct wf_stage *stage, const uint8_t *handle, uint64_t offset,
-		    struct wf_error *e);
+int wf_stage_import(struct wf_stage *stage, const struct wf_body *body, struct wf_error *e);
 
 /*
- * Give the buffer of a quiet stage back to the pool, or unmap the other's body.  Harmless without.
+ * Give the buffer of a quiet stage back to the pool, or the mapping of the other's body back.
+ * Harmless without.
  */
 void wf_stage_give_bounce(struct wf_stage *stage);
 

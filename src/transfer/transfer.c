@@ -18,6 +18,7 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_engine *engine)
 	wf_freelist_init(&t->records, sizeof(struct wf_outgoing_record) + WF_OUTGOING_HEAD_BYTES, 0,
 			 0);
 	wf_list_init(&t->stages);
+	wf_imports_init(&t->imports);
 	wf_pace_init(&t->pace, &engine->loop);
 	wf_sender_sums_init(&t->summers, &engine->loop, engine->options.helper);
 	return wf_view_init(&t->views, engine);
@@ -26,7 +27,9 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_engine *engine)
 void wf_transfer_fini(struct wf_transfer *t)
 {
 	wf_sender_sums_fini(&t->summers);
+	wf_timer_stop(&t->engine->loop.timers, &t->trim);
 	wf_kinds_fini(&t->kinds);
+	wf_imports_fini(&t->imports);
 	wf_view_fini(&t->views);
 	wf_pace_fini(&t->pace);
 	wf_table_fini(&t->outgoing);

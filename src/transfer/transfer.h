@@ -11,6 +11,7 @@
 #define WF_TRANSFER_H
 
 #include "link/link.h"
+#include "memory/import.h"
 #include "memory/kind.h"
 #include "transfer/pace.h"
 #include "transfer/sender_sums.h"
@@ -29,6 +30,8 @@ struct wf_transfer {
 	struct wf_views views;
 	struct wf_sender_sums_common summers;
 	struct wf_kinds kinds;   /* for copies to and from devices */
+	struct wf_imports imports;
+	struct wf_timer trim; /* unmaps imports that are not used */
 	struct wf_list stages;
 	uint64_t draining_bytes; /* bytes of the rooms of bodies on their way in */
 	bool closing;            /* nothing is offered any more */

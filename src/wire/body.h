@@ -43,7 +43,10 @@ struct wf_body {
 	uint32_t place;   /* index of the offer among the owner's leases */
 	/* staged only: byte n of the body passes at address + n % bounce_bytes; 0: no buffer yet */
 	uint64_t bounce_bytes;
-	/* handle only: CUDA's handle of the allocation; the body begins @address bytes into it */
+	/*
+	 * handle only: CUDA's handle of the allocation, whose number is @key; the body begins
+	 * @address bytes into it
+	 */
 	const uint8_t *handle;
 	/* any way: 0 to WEFT_PRIORITY_MAX: those that are read and answered first have the highest */
 	uint8_t priority;

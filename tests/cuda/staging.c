@@ -105,6 +105,18 @@ static void do_give(struct pair *side, char *arguments)
 	move_send(m, side->peer, step, device, count, seed);
 }
 
+/* Give the memory of the first one once more, with other bytes in it. */
+static void do_give_again(struct pair *side, char *arguments)
+{
+	uint64_t step, seed;
+
+	need(sscanf(arguments, "%lu %lu", &step, &seed) == 2);
+	pair_ended(theirs[0].op, WEFT_OK);
+	weft_op_free(theirs[0].op);
+	place_fill(&theirs[0].place, seed);
+	move_begin(&theirs[0], side->peer, step, NULL);
+}
+
 static void do_take(struct pair *side, char *arguments)
 {
 	uint64_t step, seed;
@@ -160,6 +172,7 @@ static const struct pair_command commands[] = {
 	{ "maps", do_maps },
 	{ "stop", do_stop },
 	{ "give", do_give },
+	{ "give_again", do_give_again },
 	{ "take", do_take },
 	{ "all", do_all },
 	{ "first", do_first },
@@ -179,7 +192,7 @@ static struct weft_path path_of(const struct weft_op *op)
 static void bodies_of_every_size_go_from_and_to_devices(void **state)
 {
 	static const size_t sizes[] = {
-		1, 5000, 64 * KIB, MIB, MIB + 1, 4 * MIB, 5 * MIB + 3, 17 * MIB,
+		1, 5000, 64 * KIB, 100 * KIB, MIB, MIB + 1, 4 * MIB, 5 * MIB + 3, 33 * MIB,
 	};
 	/* From, to: two devices where there are. */
 	const int ways[][2] = { { 0, -1 }, { -1, 0 }, { wf_cuda_driver_device_count() - 1, 0 } };
@@ -205,7 +218,7 @@ static void bodies_of_every_size_go_from_and_to_devices(void **state)
 				}
 				pair_ended(m.op, WEFT_OK);
 				if (!strcmp(at, "shm") && ways[way][0] >= 0 && ways[way][1] >= 0 &&
-				    sizes[i] >= MIB)
+				    sizes[i] > 64 * KIB)
 					assert_string_equal(path_of(m.op).way, "direct");
 				else if (sizes[i] > 64 * KIB)
 					assert_string_equal(path_of(m.op).way, "staged");
@@ -521,6 +534,39 @@ static void a_strict_operation_has_nothing_staged(void **state)
 }
 
 /* Of the software driver alone. */
+
+static void memory_that_is_sent_again_and_again_is_mapped_no_more_in_the_end(void **state)
+{
+	uint64_t until_ns;
+	unsigned maps, unmaps;
+	struct pair pair;
+	struct move m;
+
+	(void)state;
+	pair_open(&pair, "shm", NULL);
+	maps = gpu.fake_cuda_calls("cuIpcOpenMemHandle");
+	unmaps = gpu.fake_cuda_calls("cuIpcCloseMemHandle");
+	for (uint64_t step = 1; step <= 8; step++) {
+		move_recv(&m, pair.node, step, 0, 2 * MIB, step);
+		if (step == 1)
+			pair_do(&pair.other, "give 1 0 %zu 1", (size_t)2 * MIB);
+		else
+			pair_do(&pair.other, "give_again %lu %lu", step, step);
+		pair_ended(m.op, WEFT_OK);
+		assert_string_equal(path_of(m.op).way, "direct");
+		move_finish(&m);
+	}
+	/* Once, or more often where a step took longer than a mapping is kept. */
+	assert_in_range(gpu.fake_cuda_calls("cuIpcOpenMemHandle") - maps, 1, 8);
+	until_ns = pair_now_ns() + PAIR_LIMIT_NS;
+	while (gpu.fake_cuda_calls("cuIpcCloseMemHandle") - unmaps <
+	       gpu.fake_cuda_calls("cuIpcOpenMemHandle") - maps) {
+		need(pair_now_ns() < until_ns);
+		pair_sleep_ms(1);
+	}
+	pair_do(&pair.other, "all");
+	pair_close(&pair);
+}
 
 static void a_direct_copy_that_fails_amid_others_ends_both_sides(void **state)
 {
@@ -966,6 +1012,9 @@ int main(int argc, char **argv)
 			pair_teardown),
 	};
 	const struct CMUnitTest of_the_software_driver[] = {
+		cmocka_unit_test_teardown(
+			memory_that_is_sent_again_and_again_is_mapped_no_more_in_the_end,
+			pair_teardown),
 		cmocka_unit_test_teardown(one_host_copies_from_device_to_device, pair_teardown),
 		cmocka_unit_test_teardown(a_direct_copy_is_waited_for_and_its_owner_may_vanish,
 					  pair_teardown),
