@@ -2,8 +2,8 @@
 """nixl_peer: what `window -e get` and `window -e put` do by weft, done by NIXL with UCX: one
 process reads bytes out of another's memory, or writes them there, in one transfer at a time.
 
-The memory, its blocks and the rounds that warm up are as in window.c.  A transfer is prepared
-once and posted again and again.  Both sides spin, each on a processor of its own unless
+The memory, its blocks and the rounds that warm up are as in window.c, or it is memory of a CUDA
+device.  A transfer is prepared once and posted again and again.  Both sides spin, each on a processor of its own unless
 BENCH_FREE is set: one polls for completion, the other lets NIXL make progress.  The bytes are
 compared once, after what is measured."""
 
@@ -31,13 +31,58 @@ libc.aligned_alloc.restype = ctypes.c_void_p
 libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 
 
-def memory(count, byte):
-    """The address of @count bytes, whose pages have been touched."""
-    at = libc.aligned_alloc(4096, (count // 4096 + 1) * 4096)
-    if not at:
-        sys.exit(f"nixl_peer: no memory for {count} bytes")
-    ctypes.memset(at, byte, count)
-    return at
+class Host:
+    """Memory of the host."""
+    kind = "DRAM"
+    device = 0
+
+    def memory(self, count, byte):
+        """The address of @count bytes, whose pages have been touched."""
+        at = libc.aligned_alloc(4096, (count // 4096 + 1) * 4096)
+        if not at:
+            sys.exit(f"nixl_peer: no memory for {count} bytes")
+        self.fill(at, byte, count)
+        return at
+
+    def fill(self, at, byte, count):
+        ctypes.memset(at, byte, count)
+
+    def bytes(self, at, count):
+        return ctypes.string_at(at, count)
+
+
+class Device:
+    """Memory of a CUDA device, by the driver alone."""
+    kind = "VRAM"
+
+    def __init__(self, number):
+        self.device = number
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        context = ctypes.c_void_p()
+        self.call("cuInit", 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+        self.call("cuCtxSetCurrent", context)
+
+    def call(self, function, *arguments):
+        code = getattr(self.driver, function)(*arguments)
+        if code:
+            sys.exit(f"nixl_peer: {function} says {code}")
+
+    def memory(self, count, byte):
+        at = ctypes.c_void_p()
+        self.call("cuMemAlloc_v2", ctypes.byref(at), ctypes.c_size_t(count))
+        self.fill(at.value, byte, count)
+        return at.value
+
+    def fill(self, at, byte, count):
+        self.call("cuMemsetD8_v2", ctypes.c_void_p(at), ctypes.c_ubyte(byte),
+                  ctypes.c_size_t(count))
+        self.call("cuCtxSynchronize")
+
+    def bytes(self, at, count):
+        copy = ctypes.create_string_buffer(count)
+        self.call("cuMemcpyDtoH_v2", copy, ctypes.c_void_p(at), ctypes.c_size_t(count))
+        return copy.raw
 
 
 def pin(processors, place):
@@ -49,11 +94,11 @@ def agent(name):
     return nixl_agent(name, nixl_agent_config(enable_prog_thread=False, backends=["UCX"]))
 
 
-def own(count):
+def own(place, count):
     """Own @count bytes of memory until the other process closes the pipe."""
-    at = memory(count, PATTERN)
+    at = place.memory(count, PATTERN)
     me = agent("owner")
-    me.register_memory([(at, count, 0, "")], "DRAM")
+    me.register_memory([(at, count, place.device, "")], place.kind)
     print(base64.b64encode(me.get_agent_metadata()).decode(), at, flush=True)
     os.set_blocking(0, False)
     while sys.stdin.buffer.raw.read(1) is None:
@@ -64,18 +109,20 @@ def own(count):
 class Side:
     """The process that moves the bytes: @blocks of them lie apart there, in reverse order."""
 
-    def __init__(self, metadata, there, count, blocks):
+    def __init__(self, place, metadata, there, count, blocks):
+        self.place = place
         self.agent = agent("mover")
-        self.memory = memory(count, OURS)
-        self.agent.register_memory([(self.memory, count, 0, "")], "DRAM")
+        self.memory = place.memory(count, OURS)
+        self.agent.register_memory([(self.memory, count, place.device, "")], place.kind)
         self.name = self.agent.add_remote_agent(base64.b64decode(metadata))
         each = count // blocks
-        self.here = self.descriptors([(self.memory + i * each, each, 0) for i in range(blocks)])
-        self.there = self.descriptors([(there + (blocks - 1 - i) * APART * each, each, 0)
-                                       for i in range(blocks)])
+        self.here = self.descriptors(each, [self.memory + i * each for i in range(blocks)])
+        self.there = self.descriptors(each, [there + (blocks - 1 - i) * APART * each
+                                             for i in range(blocks)])
 
-    def descriptors(self, blocks):
-        return self.agent.get_xfer_descs(blocks, "DRAM")
+    def descriptors(self, each, starts):
+        return self.agent.get_xfer_descs([(at, each, self.place.device) for at in starts],
+                                         self.place.kind)
 
     def prepared(self, way):
         return self.agent.initialize_xfer(way, self.here, self.there, self.name)
@@ -91,10 +138,10 @@ class Side:
 def compare(side, way, count):
     """End unless the bytes that moved are here, or, of a write, come back."""
     if way == "WRITE":
-        ctypes.memset(side.memory, 0, count)
+        side.place.fill(side.memory, 0, count)
         side.complete(side.prepared("READ"))
     expected = bytes([OURS if way == "WRITE" else PATTERN]) * count
-    if ctypes.string_at(side.memory, count) != expected:
+    if side.place.bytes(side.memory, count) != expected:
         sys.exit("nixl_peer: bytes are wrong")
 
 
@@ -113,14 +160,14 @@ def measured(side, way, seconds):
     return us
 
 
-def move(way, count, blocks, seconds):
+def move(place, device, way, count, blocks, seconds):
     processors = sorted(os.sched_getaffinity(0))
-    owner = subprocess.Popen([sys.executable, __file__, "own", "-s", str(APART * count)],
+    owner = subprocess.Popen([sys.executable, __file__, "own", "-s", str(APART * count), *device],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              preexec_fn=lambda: pin(processors, 1))
     pin(processors, 0)
     metadata, there = owner.stdout.readline().split()
-    side = Side(metadata, int(there), count, blocks)
+    side = Side(place, metadata, int(there), count, blocks)
     us = measured(side, way, seconds)
     compare(side, way, count)
     owner.stdin.close()
@@ -137,11 +184,13 @@ def main():
     parser.add_argument("-s", metavar="BYTES", type=int, default=1 << 20)
     parser.add_argument("-w", metavar="BLOCKS", type=int, default=1)
     parser.add_argument("-t", metavar="SECONDS", type=float, default=1)
+    parser.add_argument("-d", metavar="DEVICE", type=int, help="memory of that CUDA device")
     a = parser.parse_args()
+    place = Host() if a.d is None else Device(a.d)
     if a.what == "own":
-        own(a.s)
+        own(place, a.s)
     else:
-        move(a.what.upper(), a.s, a.w, a.t)
+        move(place, [] if a.d is None else ["-d", str(a.d)], a.what.upper(), a.s, a.w, a.t)
     sys.stdout.flush()
     os._exit(0)  # NIXL 1.5.1 crashes when the interpreter takes its objects apart
 

@@ -161,6 +161,11 @@ class Programs:
         if all(f["provider"] != name for f in self.info["fabrics"]):
             raise Missing(f"libfabric {self.info['libfabric']} has no {name}")
 
+    def need_gpu(self):
+        self.info = self.info or self.result([os.path.join(self.build, "weft"), "info", "--json"])
+        if not self.info["cuda"]["devices"]:
+            raise Missing(f"no GPU: {self.info['cuda']['sentence']}")
+
     def weft(self, *options, provider, env=None):
         self.need_provider(provider)
         env = {"WEFT_PROVIDER": provider, **(env or {})}
@@ -355,7 +360,7 @@ class Programs:
         return {"latency_us": {"p50": float(words[1])}, "bytes_per_s": float(words[5]) * MIB,
                 "messages_per_s": float(words[7])}
 
-    def nixl(self, way, transports, count, blocks=1):
+    def nixl(self, way, transports, count, blocks=1, device=None):
         """By the NIXL that pip has installed for this interpreter, with the UCX in it."""
         if not importlib.util.find_spec("nixl"):
             raise Missing(f"no NIXL for {sys.executable}: pip install nixl")
@@ -364,4 +369,5 @@ class Programs:
         if self.free:
             env["BENCH_FREE"] = "yes"
         return self.result([sys.executable, *self.sources("nixl_peer.py"), way, "-s", str(count),
-                            "-w", str(blocks), "-t", f"{self.seconds:g}"], env)
+                            "-w", str(blocks), "-t", f"{self.seconds:g}",
+                            *([] if device is None else ["-d", str(device)])], env)

@@ -300,6 +300,20 @@ def nixl():
                           size, "MB/s", f"NIXL {theirs.upper()}, UCX", ours, other, 1)
 
 
+def gpu():
+    """A tensor that another process waits for, and says to have, beside a bare write of as much."""
+    for size in (MIB, 16 * MIB, 64 * MIB, 256 * MIB):
+        def ours(p, size=size):
+            p.need_gpu()
+            return p50(p.weft("--sizes", str(size), "--window", "1", "--device", "cuda:0",
+                              provider="shm"))
+
+        def other(p, size=size):
+            return p50(p.nixl("write", "cuda,sm,tcp", size, device=0))
+        yield Row("gpu", "tensor on cuda:0", "shm", size, "us", "NIXL WRITE, UCX", ours, other,
+                  more_is_better=False)
+
+
 def arenas():
     """Registrations for sends out of registered memory, where registering is dear."""
     for provider in ("tcp;ofi_rxm", "verbs"):
@@ -376,6 +390,7 @@ def bars():
 
 def all_rows():
     yield from bars()
+    yield from gpu()
     yield from rails(64)  # half a minute for each pair
     yield from tf_grpc_bench()
     yield from model_traces()
