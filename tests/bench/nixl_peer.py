@@ -35,6 +35,7 @@ class Host:
     """Memory of the host."""
     kind = "DRAM"
     device = 0
+    arguments = []  # of the other process, for memory of the same kind
 
     def memory(self, count, byte):
         """The address of @count bytes, whose pages have been touched."""
@@ -57,6 +58,7 @@ class Device:
 
     def __init__(self, number):
         self.device = number
+        self.arguments = ["-d", str(number)]
         self.driver = ctypes.CDLL("libcuda.so.1")
         context = ctypes.c_void_p()
         self.call("cuInit", 0)
@@ -160,10 +162,10 @@ def measured(side, way, seconds):
     return us
 
 
-def move(place, device, way, count, blocks, seconds):
+def move(place, way, count, blocks, seconds):
     processors = sorted(os.sched_getaffinity(0))
-    owner = subprocess.Popen([sys.executable, __file__, "own", "-s", str(APART * count), *device],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    owner = subprocess.Popen([sys.executable, __file__, "own", "-s", str(APART * count),
+                              *place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              preexec_fn=lambda: pin(processors, 1))
     pin(processors, 0)
     metadata, there = owner.stdout.readline().split()
@@ -190,7 +192,7 @@ def main():
     if a.what == "own":
         own(place, a.s)
     else:
-        move(place, [] if a.d is None else ["-d", str(a.d)], a.what.upper(), a.s, a.w, a.t)
+        move(place, a.what.upper(), a.s, a.w, a.t)
     sys.stdout.flush()
     os._exit(0)  # NIXL 1.5.1 crashes when the interpreter takes its objects apart
 

@@ -77,7 +77,6 @@ class Programs:
         self.processors = sorted(os.sched_getaffinity(0))
         self.ready = set()
         self.free = False  # the system places processes, and threads of theirs
-        self.info = None  # what libfabric has here, once it was asked for
 
     @functools.cached_property
     def tensorflow(self):
@@ -154,15 +153,17 @@ class Programs:
                 # one half for latency, one for bandwidth
                 "--time", f"{2 * self.seconds:g}", *options, *addresses]
 
+    @functools.cached_property
+    def info(self):
+        """What weft finds here."""
+        return self.result([os.path.join(self.build, "weft"), "info", "--json"])
+
     def need_provider(self, name):
         """Not every libfabric has them all."""
-        if not self.info:
-            self.info = self.result([os.path.join(self.build, "weft"), "info", "--json"])
         if all(f["provider"] != name for f in self.info["fabrics"]):
             raise Missing(f"libfabric {self.info['libfabric']} has no {name}")
 
     def need_gpu(self):
-        self.info = self.info or self.result([os.path.join(self.build, "weft"), "info", "--json"])
         if not self.info["cuda"]["devices"]:
             raise Missing(f"no GPU: {self.info['cuda']['sentence']}")
 
