@@ -2,6 +2,7 @@
 #include "core/worker.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "core/attachment.h"
 #include "core/drain.h"
@@ -287,7 +288,11 @@ static void *turn(void *arg)
 
 int wf_worker_start(struct wf_worker *worker)
 {
-	return wf_thread_start(&worker->thread, turn, worker);
+	char name[16];
+
+	snprintf(name, sizeof(name), "weft worker %u",
+		 (unsigned)(worker - worker->node->workers) % 100);
+	return wf_thread_start(&worker->thread, name, turn, worker);
 }
 
 /* A task sets the flag, as only a task ends a wait that runs. */

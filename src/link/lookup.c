@@ -68,7 +68,7 @@ static void *run(void *arg)
 static int start(struct wf_lookup *l)
 {
 	pthread_t thread;
-	int err = wf_thread_start(&thread, run, l);
+	int err = wf_thread_start(&thread, "weft lookup", run, l);
 
 	if (!err)
 		(void)pthread_detach(thread);

@@ -198,7 +198,7 @@ static int start(struct wf_error *e)
 	err = stop_fd < 0 ? -errno : 0;
 	if (err)
 		goto unmap_page;
-	err = wf_thread_start(&thread, run, NULL);
+	err = wf_thread_start(&thread, "weft monitor", run, NULL);
 	if (!err)
 		return 0;
 	(void)close(stop_fd);

@@ -94,7 +94,7 @@ int wf_copy_thread_open(void (*wake)(void *ctx), void *ctx, struct wf_copy_threa
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_cond_init(&h->given, NULL);
 	pthread_cond_init(&h->ended, NULL);
-	err = wf_thread_start(&h->thread, run, h);
+	err = wf_thread_start(&h->thread, "weft copy", run, h);
 	if (err) {
 		free(h);
 		return err;

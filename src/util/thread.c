@@ -8,7 +8,7 @@ static const int crashes[] = {
 	SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP,
 };
 
-int wf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
+int wf_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
 {
 	sigset_t blocked, old;
 	int code;
@@ -20,6 +20,8 @@ int wf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 	pthread_sigmask(SIG_SETMASK, &blocked, &old);
 	code = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!code)
+		(void)pthread_setname_np(*thread, name);
 	return -code;
 }
 
