@@ -81,7 +81,8 @@ def build_device(folder):
     made = os.path.join(folder, 'libgpu_like.so')
     subprocess.run(['cc', '-shared', '-fPIC', '-fvisibility=hidden', '-Wall', '-Wextra', '-O1',
                     '-isystem', os.path.join(package, 'include'),
-                    os.path.join(cluster.HERE, 'gpu_like.c'), '-o', made], check=True)
+                    os.path.join(cluster.HERE, 'gpu_like.c'), '-o', made, '-L' + package,
+                    '-l:libtensorflow_framework.so.2'], check=True)
     return made, ''
 
 
