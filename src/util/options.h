@@ -64,6 +64,11 @@ struct wf_options {
 	char compression[WF_OPTION_TEXT_BYTES]; /* WEFT_COMPRESSION: "" or zstd, for calls */
 	char rules[WF_OPTION_TEXT_BYTES];     /* WEFT_RULES: rules for memory, or their file */
 	char sysfs[WF_OPTION_TEXT_BYTES];     /* WEFT_SYSFS: sysfs to read; "": /sys */
+	char bootstrap[WF_OPTION_TEXT_BYTES]; /* WEFT_BOOTSTRAP: who has started the job's processes,
+				   * or where rank 0 is; "": see group/job.h */
+	uint64_t job_rank;        /* WEFT_RANK */
+	uint64_t job_size;        /* WEFT_SIZE; 0: not set */
+	uint64_t join_ns;         /* WEFT_JOIN_TIMEOUT, default 300 s */
 	uint64_t log_level;       /* WEFT_LOG: 0..3, default 1 */
 	uint64_t log_stderr;      /* WEFT_LOG began with "stderr:": lines go there if the program
 				   * takes none */

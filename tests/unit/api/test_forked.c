@@ -45,6 +45,7 @@ static struct weft_stream *_Atomic served_stream;
 static void *memory, *near;
 static struct weft_window *window; /* of the server, and known to the node */
 static struct weft_remote *remote;
+static struct weft_group *group;     /* of the node, which is all of it */
 static struct weft_landing *landing; /* of the server, and the node has pushed into it */
 static struct weft_remote *pushed_into;
 static struct weft_op *landed;
@@ -299,6 +300,22 @@ static bool try_landings(void)
 static bool try_landing_close(void)
 {
 	return refused(weft_landing_close(landing));
+}
+
+static bool try_groups(void)
+{
+	struct weft_peer *self;
+	struct weft_group *g;
+
+	return refused(weft_join(node, NULL, &g)) && refused(weft_group_peer(group, 0, &self)) &&
+	       !weft_group_rank(group) && weft_group_size(group) == 1 &&
+	       !weft_group_local_rank(group) && weft_group_local_size(group) == 1 &&
+	       !strcmp(weft_group_launcher(group), "none") && weft_group_address(group, 0);
+}
+
+static bool try_group_close(void)
+{
+	return refused(weft_group_close(group));
 }
 
 static bool try_op_note(void)
@@ -808,7 +825,15 @@ static const struct {
 	{ "weft_fd", try_fd },
 	{ "weft_finish", try_waits },
 	{ "weft_get", try_remotes },
+	{ "weft_group_address", try_groups },
+	{ "weft_group_launcher", try_groups },
+	{ "weft_group_local_rank", try_groups },
+	{ "weft_group_local_size", try_groups },
+	{ "weft_group_peer", try_groups },
+	{ "weft_group_rank", try_groups },
+	{ "weft_group_size", try_groups },
 	{ "weft_health_set", try_health_set },
+	{ "weft_join", try_groups },
 	{ "weft_info_close", try_info },
 	{ "weft_info_count", try_info },
 	{ "weft_info_cuda", try_info },
@@ -914,6 +939,7 @@ static const struct {
 	{ "weft_free", try_free },
 	{ "weft_op_free", try_op_free },
 	{ "weft_landing_close", try_landing_close },
+	{ "weft_group_close", try_group_close },
 	{ "weft_peer_close", try_peer_close },
 	{ "weft_queue_close", try_queue_close },
 	{ "weft_remote_close", try_remote_close },
@@ -1072,6 +1098,14 @@ static void open_a_landing(void)
 	end_well(landed);
 }
 
+static void join_alone(void)
+{
+	struct weft_join_options options = WEFT_JOIN_OPTIONS_INIT;
+
+	options.bootstrap = "none";
+	assert_int_equal(weft_join(node, &options, &group), 0);
+}
+
 static void use_and_close_the_landing(void)
 {
 	struct weft_op *op;
@@ -1147,6 +1181,7 @@ static void open_some_of_everything(void)
 	open_a_stream();
 	open_a_window();
 	open_a_landing();
+	join_alone();
 	assert_int_equal(weft_queue_open(node, &queue), 0);
 	assert_int_equal(weft_alloc(node, 100, &memory), 0);
 	assert_int_equal(weft_alloc_near(node, 100, NULL, &near), 0);
@@ -1185,6 +1220,7 @@ static void use_and_close_everything(void)
 	weft_served_fail(served, WEFT_ABORTED, "by the parent");
 	use_and_close_the_stream();
 	use_and_close_the_window();
+	assert_int_equal(weft_group_close(group), 0);
 	use_and_close_the_landing();
 	end_the_broadcast();
 	weft_free(node, memory);

@@ -245,6 +245,33 @@ static void landings(void **state)
 	assert_int_equal(weft_landing_close(landing), 0);
 }
 
+static void groups(void **state)
+{
+	struct weft_join_options options = WEFT_JOIN_OPTIONS_INIT;
+	struct weft_group *group;
+	struct weft_peer *self;
+
+	(void)state;
+	options.bootstrap = "none";
+	REFUSED(weft_join(NULL, &options, &group), "node");
+	REFUSED(weft_join(node, &options, NULL), "group");
+	assert_int_equal(weft_join(node, &options, &group), 0);
+	REFUSED(weft_group_peer(NULL, 0, &self), "group");
+	REFUSED(weft_group_peer(group, 0, NULL), "peer");
+	assert_int_equal(weft_group_peer(group, 1, &self), -EINVAL);
+	assert_int_equal(weft_group_peer(group, 0, &self), -EINVAL);
+	GIVES(weft_group_rank(NULL), 0, "group");
+	GIVES(weft_group_size(NULL), 0, "group");
+	GIVES(weft_group_local_rank(NULL), 0, "group");
+	GIVES(weft_group_local_size(NULL), 0, "group");
+	GIVES_TEXT(weft_group_launcher(NULL), "", "group");
+	GIVES_NULL(weft_group_address(NULL, 0), "group");
+	assert_null(weft_group_address(group, 1));
+	assert_string_equal(weft_group_address(group, 0), weft_node_address(node));
+	FINE(weft_group_close(NULL));
+	assert_int_equal(weft_group_close(group), 0);
+}
+
 static void tensors(void **state)
 {
 	float data[4] = { 0 };
@@ -611,6 +638,7 @@ int main(void)
 		cmocka_unit_test(queues),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(landings),
+		cmocka_unit_test(groups),
 		cmocka_unit_test(tensors),
 		cmocka_unit_test(broadcasts),
 		cmocka_unit_test(sets_of_receives),

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "group/join.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/node.h"
+#include "group/bootstrap.h"
+#include "group/bootstrap.pb-c.h"
+#include "util/clock.h"
+#include "util/random.h"
+
+#define PAUSE_NS (100 * WF_NS_PER_MS) /* between two calls to one address; not tuned */
+#define HOST_BYTES 128
+
+/* A place where rank 0's server may be, and the call that asks it. */
+struct attempt {
+	char address[WF_SOCKET_ADDRESS_BYTES + 8]; /* "": not known yet */
+	uint64_t again_ns; /* no call before */
+	struct weft_peer *peer;
+	struct weft_stub *stub;
+	struct weft_stream *stream; /* NULL: no call runs */
+	struct weft_op *read;
+};
+
+struct join {
+	struct weft_node *node;
+	const struct wf_job *job;
+	uint64_t until_ns;
+	Weft__Group__Member member;
+	struct attempt attempts[WF_JOB_PORTS];
+	unsigned attempt_count;
+	/* The last word of rank 0. */
+	bool met, lost; /* rank 0 has said who is missing; its call has failed since */
+	uint32_t missing[WF_BOOTSTRAP_MISSING_MAX], missing_count;
+	size_t missing_known;
+	char reason[WF_ERROR_BYTES]; /* why rank 0 is not met; "": no word */
+};
+
+WEFT_STREAM_TYPES(join, Weft__Group__Member, Weft__Group__Progress);
+
+void wf_join_members_fini(struct wf_join_members *members)
+{
+	for (uint32_t i = 0; members->addresses && i < members->size; i++)
+		free(members->addresses[i]);
+	free(members->addresses);
+	free(members->hosts);
+	*members = (struct wf_join_members){ 0 };
+}
+
+void wf_join_ranks(const uint32_t *ranks, size_t count, uint32_t total, char *text, size_t bytes)
+{
+	FILE *out = fmemopen(text, bytes, "w");
+
+	if (!out)
+		return;
+	fputs(total == 1 ? "rank " : "ranks ", out);
+	for (size_t i = 0; i < count; i++)
+		fprintf(out, "%s%u", !i ? "" : i + 1 == total ? " and " : ", ", ranks[i]);
+	if (count < total)
+		fprintf(out, " and %u more", total - (uint32_t)count);
+	fclose(out);
+}
+
+/* Processes with the same text are on one host, and in one network namespace of it. */
+static void find_host(char host[HOST_BYTES])
+{
+	char boot[64] = "", space[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t count = fd < 0 ? 0 : read(fd, boot, sizeof(boot) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	boot[count > 0 ? strcspn(boot, "\n") : 0] = 0;
+	count = readlink("/proc/self/ns/net", space, sizeof(space) - 1);
+	space[count > 0 ? count : 0] = 0;
+	snprintf(host, HOST_BYTES, "%s %s", boot, space);
+}
+
+/* Attempts. */
+
+static void stop(struct attempt *a)
+{
+	weft_op_free(a->read);
+	weft_stream_close(a->stream);
+	weft_stub_close(a->stub);
+	weft_peer_close(a->peer);
+	a->read = NULL;
+	a->stream = NULL;
+	a->stub = NULL;
+	a->peer = NULL;
+}
+
+static void try_later(struct join *j, struct attempt *a, const char *why)
+{
+	snprintf(j->reason, sizeof(j->reason), "%.200s: %.260s", a->address, why);
+	stop(a); /* which may be the end of @why */
+	a->again_ns = wf_clock_after(wf_clock_now(), PAUSE_NS);
+}
+
+static int call(const struct join *j, struct attempt *a)
+{
+	struct weft_call_options options = WEFT_CALL_OPTIONS_INIT;
+	uint64_t now = wf_clock_now();
+	int err;
+
+	options.op.timeout_ns = j->until_ns > now ? j->until_ns - now : 1;
+	err = weft_peer_open(j->node, a->address, &a->peer);
+	if (!err)
+		err = weft_stub_open(a->peer, &weft__group__bootstrap__descriptor, &a->stub);
+	if (!err)
+		err = weft_stream_open(a->stub, "Join", &options, &a->stream, NULL);
+	if (!err)
+		err = join_ask(a->stream, &j->member, NULL, NULL);
+	if (!err)
+		err = weft_stream_half_close(a->stream);
+	return err ? err : weft_stream_read(a->stream, NULL, &a->read);
+}
+
+/* Begin the calls that are due.  Returns when the next will be. */
+static uint64_t begin_calls(struct join *j)
+{
+	uint64_t now = wf_clock_now(), next = j->until_ns;
+
+	for (unsigned i = 0; i < j->attempt_count; i++) {
+		struct attempt *a = &j->attempts[i];
+
+		if (!*a->address || a->read)
+			continue;
+		if (a->again_ns <= now && call(j, a))
+			try_later(j, a, weft_error());
+		if (!a->read && a->again_ns < next)
+			next = a->again_ns;
+	}
+	return next;
+}
+
+/* Where rank 0 has told the board its address, there may be another one now. */
+static int look_at_board(struct join *j, struct wf_error *e)
+{
+	struct wf_job_board *board = j->job->board;
+	struct attempt *a = &j->attempts[0];
+	char address[WF_SOCKET_ADDRESS_BYTES];
+	int err;
+
+	if (!board || a->read)
+		return 0;
+	err = board->find(board, address, e);
+	if (err == -EAGAIN) {
+		snprintf(j->reason, sizeof(j->reason), "%s", e->text);
+		return 0;
+	}
+	if (!err)
+		strcpy(a->address, address);
+	return err;
+}
+
+static void list_addresses(struct join *j)
+{
+	const struct wf_job *job = j->job;
+
+	j->attempt_count = job->board ? 1 : job->ports;
+	for (unsigned i = 0; !job->board && i < job->ports; i++)
+		snprintf(j->attempts[i].address, sizeof(j->attempts[i].address),
+			 strchr(job->host, ':') ? "[%s]:%u" : "%s:%u", job->host, job->port + i);
+}
+
+/* Listening to the server. */
+
+static int keep_members(const struct join *j, const Weft__Group__Progress *said,
+			struct wf_join_members *members)
+{
+	struct wf_join_members fresh = { .size = j->job->size };
+
+	if (said->n_addresses != fresh.size || said->n_hosts != fresh.size)
+		return -EPROTO;
+	fresh.addresses = calloc(fresh.size, sizeof(*fresh.addresses));
+	fresh.hosts = malloc(fresh.size * sizeof(*fresh.hosts));
+	if (!fresh.addresses || !fresh.hosts)
+		goto no_memory;
+	for (uint32_t i = 0; i < fresh.size; i++) {
+		fresh.hosts[i] = said->hosts[i];
+		fresh.addresses[i] = strdup(said->addresses[i]);
+		if (!fresh.addresses[i])
+			goto no_memory;
+	}
+	*members = fresh;
+	return 0;
+
+no_memory:
+	wf_join_members_fini(&fresh);
+	return -ENOMEM;
+}
+
+static void keep_missing(struct join *j, const Weft__Group__Progress *said)
+{
+	size_t known = said->n_missing < WF_BOOTSTRAP_MISSING_MAX ? said->n_missing
+								  : WF_BOOTSTRAP_MISSING_MAX;
+
+	j->met = true;
+	j->lost = false;
+	memcpy(j->missing, said->missing, known * sizeof(j->missing[0]));
+	j->missing_known = known;
+	j->missing_count = said->missing_count < known ? (uint32_t)known : said->missing_count;
+}
+
+/* The code of a refusal that is final; 0: another call may go better. */
+static int code_of(enum weft_status status)
+{
+	switch (status) {
+	case WEFT_ALREADY_EXISTS:
+		return -EEXIST;
+	case WEFT_INVALID_ARGUMENT:
+		return -EINVAL;
+	case WEFT_FAILED_PRECONDITION:
+		return -EADDRNOTAVAIL;
+	case WEFT_RESOURCE_EXHAUSTED:
+		return -ENOMEM;
+	default:
+		return 0;
+	}
+}
+
+/* A read of @a has ended.  0: all members are known; -EAGAIN: not yet; -E: never. */
+static int heard(struct join *j, struct attempt *a, struct wf_join_members *members,
+		 struct wf_error *e)
+{
+	const Weft__Group__Progress *said = join_answered(a->read);
+	int err;
+
+	if (!said) {
+		err = code_of(weft_op_status(a->read));
+		if (err)
+			return wf_error_set(e, err, "%s", weft_op_message(a->read));
+		j->lost = true;
+		try_later(j, a, *weft_op_message(a->read) ? weft_op_message(a->read)
+							  : "the server says no more");
+		return -EAGAIN;
+	}
+	if (said->n_addresses) {
+		err = keep_members(j, said, members);
+		return err ? wf_error_set(e, err, err == -EPROTO ? "rank 0's list of members has another size"
+								 : "no memory for the list of members")
+			   : 0;
+	}
+	keep_missing(j, said);
+	weft_op_free(a->read);
+	a->read = NULL;
+	if (weft_stream_read(a->stream, NULL, &a->read))
+		try_later(j, a, weft_error());
+	return -EAGAIN;
+}
+
+/* Wait for @ns, while no call runs. */
+static void idle(struct weft_node *node, uint64_t ns)
+{
+	struct timespec time = wf_clock_timespec(ns);
+
+	if (node->manual)
+		weft_poll(node, ns);
+	else
+		nanosleep(&time, NULL);
+}
+
+/* Wait until a read ends, or @next.  -EAGAIN: nothing has ended; else as heard(). */
+static int wait_for_word(struct join *j, uint64_t next, struct wf_join_members *members,
+			 struct wf_error *e)
+{
+	struct weft_op *reads[WF_JOB_PORTS] = { 0 };
+	uint64_t now = wf_clock_now();
+	uint64_t left = next > now ? next - now : 0;
+	unsigned running = 0;
+	size_t index;
+	int err;
+
+	for (unsigned i = 0; i < j->attempt_count; i++) {
+		reads[i] = j->attempts[i].read;
+		running += !!reads[i];
+	}
+	if (!running) {
+		idle(j->node, left < PAUSE_NS ? left : PAUSE_NS);
+		return -EAGAIN;
+	}
+	err = weft_wait_any(reads, WF_JOB_PORTS, left, &index);
+	if (err == -ETIMEDOUT)
+		return -EAGAIN;
+	return err ? wf_error_set(e, err, "%s", weft_error())
+		   : heard(j, &j->attempts[index], members, e);
+}
+
+static int time_over(const struct join *j, uint64_t limit_ns, struct wf_error *e)
+{
+	const struct wf_job *job = j->job;
+	double seconds = (double)limit_ns / (double)WF_NS_PER_S;
+	char ranks[256];
+
+	if (!j->met && job->board)
+		return wf_error_set(e, -ETIMEDOUT, "rank 0 of %u processes (%s) was not met within %g s%s%s",
+				    job->size, wf_job_launcher(job), seconds, *j->reason ? ": " : "",
+				    j->reason);
+	if (!j->met)
+		return wf_error_set(e, -ETIMEDOUT,
+				    "rank 0 of %u processes (%s) was not met at %s or the %u ports after "
+				    "within %g s%s%s", job->size, wf_job_launcher(job),
+				    j->attempts[0].address, job->ports - 1, seconds,
+				    *j->reason ? ": " : "", j->reason);
+	wf_join_ranks(j->missing, j->missing_known, j->missing_count, ranks, sizeof(ranks));
+	return wf_error_set(e, -ETIMEDOUT, "%u of %u processes (%s) did not join within %g s: %s%s%s",
+			    j->missing_count, job->size, wf_job_launcher(job), seconds, ranks,
+			    j->lost ? "; then rank 0 left, " : "", j->lost ? j->reason : "");
+}
+
+int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns, uint64_t limit_ns,
+	    struct wf_join_members *members, struct wf_error *e)
+{
+	char name[WF_BOOTSTRAP_JOB_BYTES], host[HOST_BYTES];
+	struct join j = { .node = node, .job = job, .until_ns = until_ns,
+			  .member = WEFT__GROUP__MEMBER__INIT };
+	int err = -EAGAIN;
+
+	wf_bootstrap_name(job, name);
+	find_host(host);
+	j.member.job = name;
+	j.member.rank = job->rank;
+	j.member.size = job->size;
+	j.member.address = (char *)(uintptr_t)weft_node_address(node);
+	j.member.host = host;
+	j.member.process = wf_random_u64();
+	list_addresses(&j);
+	while (err == -EAGAIN && wf_clock_now() < until_ns) {
+		err = look_at_board(&j, e);
+		if (!err)
+			err = wait_for_word(&j, begin_calls(&j), members, e);
+	}
+	if (err == -EAGAIN)
+		err = time_over(&j, limit_ns, e);
+	for (unsigned i = 0; i < j.attempt_count; i++)
+		stop(&j.attempts[i]);
+	return err;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Join: how a process finds rank 0's bootstrap server, and hears who is in the group.
+ *
+ * A server may stand at one of several ports, and may not be there yet, or be another job's: all
+ * are asked, again and again, until one knows the group or the time is over.
+ *
+ * Threads: one that may wait; in a manual node the owner.
+ */
+#ifndef WF_GROUP_JOIN_H
+#define WF_GROUP_JOIN_H
+
+#include <weft/weft.h>
+#include "group/job.h"
+
+/* Members of a group, by rank. */
+struct wf_join_members {
+	uint32_t size;
+	char **addresses;
+	uint32_t *hosts; /* the lowest rank on the same host */
+};
+
+/*
+ * Join the group of @job with @node until @until_ns, which is @limit_ns after the beginning, as the
+ * sentence says.  -ETIMEDOUT, -EINVAL, -EEXIST, -EADDRNOTAVAIL, -ENOMEM.
+ */
+int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns, uint64_t limit_ns,
+	    struct wf_join_members *members, struct wf_error *e);
+
+/* Free what wf_join() has set; zeroed @members are accepted. */
+void wf_join_members_fini(struct wf_join_members *members);
+
+/*
+ * Write "rank 2", "ranks 2, 5 and 7" or "ranks 2, 5 and 40 more" to @text, for @count of the @total
+ * ranks that are meant.
+ */
+void wf_join_ranks(const uint32_t *ranks, size_t count, uint32_t total, char *text, size_t bytes);
+
+#endif

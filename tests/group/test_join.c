@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Jobs of several processes on this host, with the environment of each launcher made by hand. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "../examples/process.h"
+
+#define RANKS 4
+#define VARIABLES_MAX 10
+#define VARIABLE_BYTES 300
+
+static struct process members[RANKS + 1];
+
+/* The environment of a process of a job. */
+struct environment {
+	char text[VARIABLES_MAX][VARIABLE_BYTES];
+	const char *list[VARIABLES_MAX + 1];
+	unsigned count;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void add(struct environment *e, const char *format, ...)
+{
+	va_list args;
+
+	assert_true(e->count < VARIABLES_MAX);
+	va_start(args, format);
+	vsnprintf(e->text[e->count], VARIABLE_BYTES, format, args);
+	va_end(args);
+	e->list[e->count] = e->text[e->count];
+	e->count++;
+}
+
+static void start(unsigned which, const struct environment *e, const char *const *arguments)
+{
+	char path[512];
+	const char *argv[8] = { process_path("tests/group/member", path) };
+
+	for (unsigned i = 0; arguments && arguments[i] && i < 6; i++)
+		argv[i + 1] = arguments[i];
+	process_start(&members[which], e->list, argv);
+}
+
+/* Start rank @rank of @size, by hand, where rank 0 is at @port. */
+static void start_by_hand(unsigned which, unsigned rank, unsigned size, unsigned port,
+			  const char *timeout, const char *const *arguments)
+{
+	struct environment e = { 0 };
+
+	add(&e, "WEFT_BOOTSTRAP=127.0.0.1:%u", port);
+	add(&e, "WEFT_RANK=%u", rank);
+	add(&e, "WEFT_SIZE=%u", size);
+	if (timeout)
+		add(&e, "WEFT_JOIN_TIMEOUT=%s", timeout);
+	start(which, &e, arguments);
+}
+
+/* A port with free ones after it. */
+static unsigned a_port(void)
+{
+	unsigned short port;
+
+	process_ports(&port, 1);
+	return port;
+}
+
+static void ends_well(unsigned which)
+{
+	if (!process_wait(&members[which], PROCESS_LIMIT_MS) || members[which].status)
+		fail_msg("process %u: %s", which, process_err(&members[which]));
+}
+
+static void fails_with(unsigned which, const char *sentence)
+{
+	assert_true(process_wait(&members[which], PROCESS_LIMIT_MS));
+	if (!members[which].status || !strstr(process_err(&members[which]), sentence))
+		fail_msg("process %u: expected \"%s\": %s", which, sentence,
+			 process_err(&members[which]));
+}
+
+/* All of @size processes have joined and met, as @launcher's. */
+static void all_met(unsigned size, const char *launcher)
+{
+	char line[128];
+
+	for (unsigned i = 0; i < size; i++) {
+		ends_well(i);
+		snprintf(line, sizeof(line), "rank %u of %u, local %u of %u, by %s\nmet all\n", i, size,
+			 i, size, launcher);
+		assert_string_equal(process_out(&members[i]), line);
+	}
+}
+
+static int stop_all(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i <= RANKS; i++)
+		process_stop(&members[i]);
+	return 0;
+}
+
+/* Launchers. */
+
+static void processes_meet_at_an_address_given_by_hand(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++)
+		start_by_hand(i, i, RANKS, port, NULL, NULL);
+	all_met(RANKS, "address");
+}
+
+static void processes_of_torchrun_meet_beside_its_own_port(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++) {
+		struct environment e = { 0 };
+
+		add(&e, "RANK=%u", i);
+		add(&e, "WORLD_SIZE=%u", RANKS);
+		add(&e, "MASTER_ADDR=localhost");
+		add(&e, "MASTER_PORT=%u", port);
+		add(&e, "TORCHELASTIC_RUN_ID=run");
+		start(i, &e, NULL);
+	}
+	all_met(RANKS, "torchrun");
+}
+
+static void processes_of_srun_meet_without_pmix(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++) {
+		struct environment e = { 0 };
+
+		add(&e, "SLURM_PROCID=%u", i);
+		add(&e, "SLURM_STEP_NUM_TASKS=%u", RANKS);
+		add(&e, "SLURM_JOB_ID=%u", (unsigned)getpid());
+		add(&e, "SLURM_STEP_ID=0");
+		add(&e, "SLURM_STEP_NUM_NODES=1");
+		add(&e, "SLURM_STEP_NODELIST=nobody[3-4]");
+		start(i, &e, NULL);
+	}
+	all_met(RANKS, "slurm");
+}
+
+static void processes_of_a_tensorflow_cluster_are_ranked_by_job_and_index(void **state)
+{
+	static const struct {
+		const char *type;
+		unsigned index;
+	} tasks[RANKS] = { { "chief", 0 }, { "worker", 0 }, { "worker", 1 }, { "ps", 0 } };
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++) {
+		struct environment e = { 0 };
+
+		add(&e,
+		    "TF_CONFIG={\"cluster\":{\"ps\":[\"h:1\"],\"worker\":[\"h:2\",\"h:3\"],"
+		    "\"chief\":[\"127.0.0.1:%u\"]},\"task\":{\"type\":\"%s\",\"index\":%u}}", port,
+		    tasks[i].type, tasks[i].index);
+		start(i, &e, NULL);
+	}
+	all_met(RANKS, "tf_config");
+}
+
+static void processes_meet_by_a_file(void **state)
+{
+	char path[] = "/tmp/weft-group-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	/* What an earlier job has left there is an address at which nobody answers. */
+	assert_true(fd >= 0 && dprintf(fd, "127.0.0.1:%u\n", a_port()) > 0);
+	close(fd);
+	for (unsigned i = RANKS; i--;) {
+		struct environment e = { 0 };
+
+		add(&e, "WEFT_BOOTSTRAP=file:%s", path);
+		add(&e, "OMPI_COMM_WORLD_RANK=%u", i);
+		add(&e, "OMPI_COMM_WORLD_SIZE=%u", RANKS);
+		start(i, &e, NULL);
+	}
+	all_met(RANKS, "file");
+	/* Rank 0 removes what it has written. */
+	assert_int_not_equal(access(path, F_OK), 0);
+	unlink(path);
+}
+
+static void a_process_that_nobody_launched_is_alone(void **state)
+{
+	struct environment e = { 0 };
+
+	(void)state;
+	start(0, &e, NULL);
+	all_met(1, "none");
+}
+
+static void a_launcher_asked_for_by_name_must_have_started_the_process(void **state)
+{
+	struct environment e = { 0 };
+
+	(void)state;
+	add(&e, "WEFT_BOOTSTRAP=torchrun");
+	start(0, &e, NULL);
+	fails_with(0, "torchrun has not started this process");
+}
+
+/* How groups are joined. */
+
+static void manual_nodes_join(void **state)
+{
+	static const char *const manual[] = { "--manual", NULL };
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++)
+		start_by_hand(i, i, RANKS, port, NULL, manual);
+	all_met(RANKS, "address");
+}
+
+static void processes_join_two_groups_by_their_names(void **state)
+{
+	static const char *const there[] = { "--name", "a", "--name", "b", NULL };
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++)
+		start_by_hand(i, i, RANKS, port, NULL, there);
+	for (unsigned i = 0; i < RANKS; i++)
+		ends_well(i);
+}
+
+static void rank_0_passes_over_a_port_that_is_taken(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, bytes) && !listen(fd, 1) &&
+		    !getsockname(fd, (struct sockaddr *)&at, &bytes));
+	for (unsigned i = 0; i < RANKS; i++)
+		start_by_hand(i, i, RANKS, ntohs(at.sin_port), NULL, NULL);
+	all_met(RANKS, "address");
+	close(fd);
+}
+
+static void jobs_at_one_port_do_not_mix(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = RANKS + 1; i--;) {
+		struct environment e = { 0 };
+
+		/* The last is rank 0 of a job whose other process does not come. */
+		add(&e, "RANK=%u", i % RANKS);
+		add(&e, "WORLD_SIZE=%u", RANKS);
+		add(&e, "MASTER_ADDR=127.0.0.1");
+		add(&e, "MASTER_PORT=%u", port);
+		add(&e, "TORCHELASTIC_RUN_ID=%s", i == RANKS ? "other" : "run");
+		start(i, &e, NULL);
+	}
+	all_met(RANKS, "torchrun");
+	assert_false(process_wait(&members[RANKS], 0));
+}
+
+static void a_rank_that_died_before_all_were_there_may_come_again(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i + 1 < RANKS; i++)
+		start_by_hand(i, i, RANKS, port, NULL, NULL);
+	start_by_hand(RANKS, 1, RANKS, port, "2s", NULL);
+	process_stop(&members[1]);
+	fails_with(RANKS, "rank");
+	start_by_hand(1, 1, RANKS, port, NULL, NULL);
+	start_by_hand(RANKS - 1, RANKS - 1, RANKS, port, NULL, NULL);
+	all_met(RANKS, "address");
+}
+
+/* Who is missing, and what does not fit. */
+
+static void all_hear_which_ranks_are_missing(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	start_by_hand(0, 0, 5, port, "2s", NULL);
+	start_by_hand(1, 3, 5, port, "2s", NULL);
+	for (unsigned i = 0; i < 2; i++)
+		fails_with(i, "did not join within 2 s: rank");
+	assert_non_null(strstr(process_err(&members[0]), "(Connection timed out)"));
+}
+
+static void others_hear_that_rank_0_is_missing(void **state)
+{
+	(void)state;
+	start_by_hand(0, 1, 2, a_port(), "1s", NULL);
+	fails_with(0, "rank 0 of 2 processes (address) was not met at 127.0.0.1:");
+}
+
+static void two_processes_of_one_rank_are_told_apart(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	start_by_hand(0, 0, 3, port, NULL, NULL);
+	start_by_hand(1, 1, 3, port, NULL, NULL);
+	start_by_hand(2, 1, 3, port, NULL, NULL);
+	while (!members[1].ended && !members[2].ended) {
+		process_wait(&members[1], 10);
+		process_wait(&members[2], 10);
+	}
+	fails_with(members[1].ended ? 1 : 2, "another process has joined as rank 1");
+}
+
+static void processes_that_differ_about_the_size_are_told(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	start_by_hand(0, 0, 3, port, NULL, NULL);
+	start_by_hand(1, 1, 2, port, NULL, NULL);
+	fails_with(1, "rank 1 says that the job has 2 processes, and rank 0 that there are 3");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(processes_meet_at_an_address_given_by_hand, stop_all),
+		cmocka_unit_test_teardown(processes_of_torchrun_meet_beside_its_own_port, stop_all),
+		cmocka_unit_test_teardown(processes_of_srun_meet_without_pmix, stop_all),
+		cmocka_unit_test_teardown(
+			processes_of_a_tensorflow_cluster_are_ranked_by_job_and_index, stop_all),
+		cmocka_unit_test_teardown(processes_meet_by_a_file, stop_all),
+		cmocka_unit_test_teardown(a_process_that_nobody_launched_is_alone, stop_all),
+		cmocka_unit_test_teardown(
+			a_launcher_asked_for_by_name_must_have_started_the_process, stop_all),
+		cmocka_unit_test_teardown(manual_nodes_join, stop_all),
+		cmocka_unit_test_teardown(processes_join_two_groups_by_their_names, stop_all),
+		cmocka_unit_test_teardown(rank_0_passes_over_a_port_that_is_taken, stop_all),
+		cmocka_unit_test_teardown(jobs_at_one_port_do_not_mix, stop_all),
+		cmocka_unit_test_teardown(a_rank_that_died_before_all_were_there_may_come_again,
+					  stop_all),
+		cmocka_unit_test_teardown(all_hear_which_ranks_are_missing, stop_all),
+		cmocka_unit_test_teardown(others_hear_that_rank_0_is_missing, stop_all),
+		cmocka_unit_test_teardown(two_processes_of_one_rank_are_told_apart, stop_all),
+		cmocka_unit_test_teardown(processes_that_differ_about_the_size_are_told, stop_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What launchers say, read from an environment made by hand. */
+#include "group/launcher.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "group/join.h"
+#include "group/kubernetes.h"
+#include "group/slurm.h"
+#include "group/tf_config.h"
+
+static struct wf_options options;
+static struct wf_job job;
+static struct wf_error error;
+
+/* Variables of all launchers, none of which may come from outside. */
+static const char *const variables[] = {
+	"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+	"TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
+	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
+	"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES",
+	"JOB_COMPLETION_INDEX", "TF_CONFIG",
+};
+
+static int forget(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(variables); i++)
+		unsetenv(variables[i]);
+	memset(&options, 0, sizeof(options));
+	wf_job_fini(&job);
+	return 0;
+}
+
+static int find(const char *bootstrap)
+{
+	return wf_job_find(&options, bootstrap, "", &job, &error);
+}
+
+static void set_torchrun(void)
+{
+	setenv("RANK", "2", 1);
+	setenv("WORLD_SIZE", "4", 1);
+	setenv("MASTER_ADDR", "first", 1);
+	setenv("MASTER_PORT", "29500", 1);
+}
+
+static void set_slurm(void)
+{
+	setenv("SLURM_PROCID", "1", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "6", 1);
+	setenv("SLURM_JOB_ID", "77", 1);
+	setenv("SLURM_STEP_ID", "3", 1);
+	setenv("SLURM_STEP_NODELIST", "gpu[07-09,12],login", 1);
+	setenv("SLURM_STEP_NUM_NODES", "5", 1);
+}
+
+static void torchrun_says_where_rank_0_is(void **state)
+{
+	(void)state;
+	set_torchrun();
+	setenv("TORCHELASTIC_RUN_ID", "run", 1);
+	setenv("TORCHELASTIC_RESTART_COUNT", "3", 1);
+	assert_int_equal(find(""), 0);
+	assert_string_equal(wf_job_launcher(&job), "torchrun");
+	assert_int_equal(job.rank, 2);
+	assert_int_equal(job.size, 4);
+	assert_string_equal(job.host, "first");
+	assert_int_equal(job.port, 29501);
+	assert_int_equal(job.ports, WF_JOB_PORTS);
+	assert_string_equal(job.key, "run.3");
+}
+
+static void the_launcher_started_last_is_believed(void **state)
+{
+	(void)state;
+	setenv("TF_CONFIG", "{", 1);
+	set_slurm();
+	assert_int_equal(find(""), 0);
+	assert_string_equal(wf_job_launcher(&job), "slurm");
+	set_torchrun();
+	assert_int_equal(find(""), 0);
+	assert_string_equal(wf_job_launcher(&job), "torchrun");
+	assert_int_equal(find("slurm"), 0);
+	assert_string_equal(wf_job_launcher(&job), "slurm");
+}
+
+static void a_launcher_may_be_given_a_port(void **state)
+{
+	(void)state;
+	set_slurm();
+	assert_int_equal(find("slurm:4000"), 0);
+	assert_int_equal(job.port, 4000);
+	assert_int_equal(find("slurm:65534"), 0);
+	assert_int_equal(job.ports, 2);
+	assert_int_equal(find("slurm:0"), -EINVAL);
+	assert_int_equal(find("slurm:65536"), -EINVAL);
+	assert_int_equal(find("slurm:x"), -EINVAL);
+}
+
+static void steps_of_a_slurm_job_meet_at_different_ports(void **state)
+{
+	uint16_t port;
+
+	(void)state;
+	set_slurm();
+	assert_int_equal(find(""), 0);
+	assert_string_equal(job.host, "gpu07");
+	assert_string_equal(job.key, "77.3");
+	port = job.port;
+	setenv("SLURM_STEP_ID", "4", 1);
+	assert_int_equal(find(""), 0);
+	assert_true(job.port >= port + WF_JOB_PORTS);
+}
+
+static void the_first_host_of_a_list_of_slurms_is_found(void **state)
+{
+	static const struct {
+		const char *list, *first;
+	} rows[] = {
+		{ "alone", "alone" },
+		{ "a,b", "a" },
+		{ "gpu[07-09,12],login", "gpu07" },
+		{ "gpu[3,5]", "gpu3" },
+		{ "rack[1-2]n[30-34]", "rack1n30" },
+		{ "a[1-2]-ib,b", "a1-ib" },
+		{ "", NULL },
+		{ ",b", NULL },
+		{ "a[1-2", NULL },
+		{ "a[]", NULL },
+		{ "longer-than-the-room", NULL },
+		{ "longer[-than", NULL },
+	};
+	char host[16];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		int err = wf_slurm_first_host(rows[i].list, host, sizeof(host));
+
+		assert_int_equal(err, rows[i].first ? 0 : -EINVAL);
+		if (rows[i].first)
+			assert_string_equal(host, rows[i].first);
+	}
+}
+
+static void the_first_pod_has_the_name_of_the_others(void **state)
+{
+	char first[40];
+
+	(void)state;
+	assert_int_equal(wf_kubernetes_first_pod("train-12", 12, first, sizeof(first)), 0);
+	assert_string_equal(first, "train-0");
+	assert_int_equal(wf_kubernetes_first_pod("a-b-3.svc.ns.svc.cluster", 3, first, sizeof(first)), 0);
+	assert_string_equal(first, "a-b-0.svc.ns.svc.cluster");
+	assert_int_equal(wf_kubernetes_first_pod("train-12", 2, first, sizeof(first)), -EINVAL);
+	assert_int_equal(wf_kubernetes_first_pod("-3", 3, first, sizeof(first)), -EINVAL);
+	assert_int_equal(wf_kubernetes_first_pod("train.x-3", 3, first, sizeof(first)), -EINVAL);
+	assert_int_equal(wf_kubernetes_first_pod("train-3", 3, first, 7), -EINVAL);
+}
+
+static void kubernetes_does_not_say_how_many_there_are(void **state)
+{
+	(void)state;
+	setenv("JOB_COMPLETION_INDEX", "3", 1);
+	assert_int_equal(find(""), -EINVAL);
+	assert_non_null(strstr(error.text, "WEFT_SIZE is not set"));
+	options.job_size = 3;
+	assert_int_equal(find(""), -EINVAL);
+	assert_non_null(strstr(error.text, "no rank of WEFT_SIZE=3"));
+}
+
+static void tasks_of_tensorflow_are_counted_chief_first(void **state)
+{
+	static const struct {
+		const char *task;
+		unsigned rank;
+	} rows[] = {
+		{ "{\"type\":\"chief\",\"index\":0}", 0 },	{ "{\"type\":\"worker\",\"index\":1}", 2 },
+		{ "{\"type\":\"ps\",\"index\":0}", 3 },		{ "{\"type\":\"evaluator\",\"index\":0}", 4 },
+	};
+	char text[300];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		snprintf(text, sizeof(text),
+			 "{\"cluster\":{\"evaluator\":[\"e:1\"],\"ps\":[\"p:1\"],"
+			 "\"worker\":[\"w:1\",\"w:2\"],\"chief\":[\"c:55\"]},\"task\":%s}",
+			 rows[i].task);
+		assert_int_equal(wf_tf_config_read(text, &job, &error), 0);
+		assert_int_equal(job.rank, rows[i].rank);
+		assert_int_equal(job.size, 5);
+		assert_string_equal(job.host, "c");
+		assert_int_equal(job.port, 55);
+	}
+}
+
+static void a_tf_config_that_makes_no_sense_is_refused(void **state)
+{
+	static const char *const texts[] = {
+		"", "{", "[]", "{}", "{\"cluster\":{},\"task\":{\"type\":\"w\",\"index\":0}}",
+		"{\"cluster\":{\"w\":[\"a:1\"]}}", "{\"cluster\":{\"w\":[\"a:1\"]},\"task\":{\"type\":\"w\"}}",
+		"{\"cluster\":{\"w\":[\"a:1\"]},\"task\":{\"type\":\"w\",\"index\":1}}",
+		"{\"cluster\":{\"w\":[\"a:1\"]},\"task\":{\"type\":\"w\",\"index\":0.5}}",
+		"{\"cluster\":{\"w\":[1]},\"task\":{\"type\":\"w\",\"index\":0}}",
+		"{\"cluster\":{\"w\":\"a:1\"},\"task\":{\"type\":\"w\",\"index\":0}}",
+		"{\"cluster\":{\"w\":[\"a\"]},\"task\":{\"type\":\"w\",\"index\":0}}",
+		"{\"cluster\":{\"w\":[\"a:0\"]},\"task\":{\"type\":\"w\",\"index\":0}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(texts); i++)
+		assert_int_equal(wf_tf_config_read(texts[i], &job, &error), -EINVAL);
+}
+
+static void ranks_and_sizes_must_be_numbers_that_fit(void **state)
+{
+	(void)state;
+	set_torchrun();
+	setenv("RANK", "4", 1);
+	assert_int_equal(find(""), -EINVAL);
+	assert_string_equal(error.text, "RANK=4 is no rank of WORLD_SIZE=4 processes");
+	setenv("RANK", "-1", 1);
+	assert_int_equal(find(""), -EINVAL);
+	setenv("RANK", "", 1);
+	assert_int_equal(find(""), -EINVAL);
+	setenv("RANK", "0", 1);
+	setenv("WORLD_SIZE", "99999999999999999999", 1);
+	assert_int_equal(find(""), -EINVAL);
+	setenv("WORLD_SIZE", "2", 1);
+	setenv("MASTER_PORT", "65535", 1);
+	assert_int_equal(find(""), -EINVAL);
+}
+
+static void an_address_takes_the_rank_of_any_launcher(void **state)
+{
+	(void)state;
+	assert_int_equal(find("host:7"), -ENOENT);
+	setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+	assert_int_equal(find("host:7"), 0);
+	assert_int_equal(job.rank, 1);
+	assert_string_equal(job.host, "host");
+	assert_int_equal(job.port, 7);
+	options.job_rank = 2;
+	options.job_size = 3;
+	assert_int_equal(find("[::1]:7"), 0);
+	assert_int_equal(job.rank, 2);
+	assert_string_equal(job.host, "::1");
+	assert_int_equal(find("host:0"), -EINVAL);
+	assert_int_equal(find("srun"), -EINVAL);
+	assert_int_equal(find("file:"), -EINVAL);
+}
+
+static void a_process_alone_has_rank_0_of_1(void **state)
+{
+	(void)state;
+	assert_int_equal(find(""), 0);
+	assert_string_equal(wf_job_launcher(&job), "none");
+	assert_int_equal(job.rank, 0);
+	assert_int_equal(job.size, 1);
+}
+
+static void ranks_that_are_missing_are_named_as_far_as_they_are_known(void **state)
+{
+	static const uint32_t ranks[] = { 2, 5, 7 };
+	char text[40];
+
+	(void)state;
+	wf_join_ranks(ranks, 1, 1, text, sizeof(text));
+	assert_string_equal(text, "rank 2");
+	wf_join_ranks(ranks, 2, 2, text, sizeof(text));
+	assert_string_equal(text, "ranks 2 and 5");
+	wf_join_ranks(ranks, 3, 3, text, sizeof(text));
+	assert_string_equal(text, "ranks 2, 5 and 7");
+	wf_join_ranks(ranks, 3, 40, text, sizeof(text));
+	assert_string_equal(text, "ranks 2, 5, 7 and 37 more");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, forget, forget)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(torchrun_says_where_rank_0_is),
+		TEST(the_launcher_started_last_is_believed),
+		TEST(a_launcher_may_be_given_a_port),
+		TEST(steps_of_a_slurm_job_meet_at_different_ports),
+		TEST(the_first_host_of_a_list_of_slurms_is_found),
+		TEST(the_first_pod_has_the_name_of_the_others),
+		TEST(kubernetes_does_not_say_how_many_there_are),
+		TEST(tasks_of_tensorflow_are_counted_chief_first),
+		TEST(a_tf_config_that_makes_no_sense_is_refused),
+		TEST(ranks_and_sizes_must_be_numbers_that_fit),
+		TEST(an_address_takes_the_rank_of_any_launcher),
+		TEST(a_process_alone_has_rank_0_of_1),
+		TEST(ranks_that_are_missing_are_named_as_far_as_they_are_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
