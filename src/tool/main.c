@@ -12,6 +12,7 @@ static const struct tool_command *const commands[] = {
 	&perf_command,
 	&services_command,
 	&call_command,
+	&run_command,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(*commands))
@@ -84,6 +85,8 @@ static int run(int argc, char **argv)
 	command = find(argv[1]);
 	if (!command)
 		return unknown(argv[1]);
+	if (command->passes_on)
+		return command->run(command, argc - 1, argv + 1);
 	if (has(argc - 2, argv + 2, "--help", "-h"))
 		return tool_help(command);
 	if (has(argc - 2, argv + 2, "--version", NULL))

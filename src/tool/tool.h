@@ -27,11 +27,12 @@ struct tool_command {
 	const char *arguments; /* as in the synopsis */
 	const char *does;      /* purpose, one phrase */
 	const char *options;   /* help text, one line each */
+	bool passes_on;        /* arguments may be another program's: --help is looked for by run() */
 	int (*run)(const struct tool_command *self, int argc, char **argv);
 };
 
 extern const struct tool_command info_command, ping_command, serve_command, perf_command,
-	services_command, call_command;
+	services_command, call_command, run_command;
 
 /* Print "weft NAME: sentence" to stderr.  Returns TOOL_FAILED. */
 __attribute__((format(printf, 2, 3)))

@@ -11,8 +11,9 @@ complete -c weft -n __fish_use_subcommand -a serve -d 'answer pings and measurem
 complete -c weft -n __fish_use_subcommand -a perf -d 'measure tensors and calls'
 complete -c weft -n __fish_use_subcommand -a services -d 'what a node serves'
 complete -c weft -n __fish_use_subcommand -a call -d 'call a method with JSON'
+complete -c weft -n __fish_use_subcommand -a run -d 'several processes of one job'
 complete -c weft -n __fish_use_subcommand -a help -d 'how to use a command'
-complete -c weft -n '__fish_seen_subcommand_from help' -a 'info ping serve perf services call'
+complete -c weft -n '__fish_seen_subcommand_from help' -a 'info ping serve perf services call run'
 
 complete -c weft -n '__fish_seen_subcommand_from info' -l json -d 'one JSON object'
 complete -c weft -n '__fish_seen_subcommand_from info' -l options -d 'settings'
@@ -44,3 +45,8 @@ complete -c weft -n '__fish_seen_subcommand_from call' -s H -l header -x -d 'met
 complete -c weft -n '__fish_seen_subcommand_from call' -s t -l timeout -x -d 'the deadline in seconds'
 complete -c weft -n '__fish_seen_subcommand_from call' -s v -l verbose -d 'print metadata'
 complete -c weft -n '__fish_seen_subcommand_from call' -F
+
+complete -c weft -n '__fish_seen_subcommand_from run' -s n -l count -x -d 'processes'
+complete -c weft -n '__fish_seen_subcommand_from run' -l help -d 'how to use it'
+complete -c weft -n '__fish_seen_subcommand_from run' -l version -d 'the version'
+complete -c weft -n '__fish_seen_subcommand_from run' -F
