@@ -40,6 +40,17 @@ WEFT_API int weft_join(struct weft_node *node, const struct weft_join_options *o
 		       struct weft_group **group);
 
 /*
+ * Open a group of nodes that have found each other by other means: @node is @rank of @size, and
+ * @addresses has those of all, by rank; copied.  @number is the same for all of this group, and of
+ * no other group that any of them has, ever.  Nothing is sent for it.  Processes of one host are
+ * those whose addresses have one host.  Returns @group owned, as weft_join() does.  -EINVAL: there
+ * is no such rank, an address is none, or @number is 0.  Threads: any, callback.
+ */
+WEFT_API int weft_group_open(struct weft_node *node, uint32_t rank, uint32_t size,
+			     const char *const *addresses, uint64_t number,
+			     struct weft_group **group);
+
+/*
  * Close a group; accepts NULL.  Its peers are closed, but for those that the program has opened,
  * too.  In rank 0 the function first waits, for a second at most, until the others have heard who
  * is in the group.  -EDEADLK inside a callback: nothing was done.
@@ -64,7 +75,7 @@ WEFT_API uint32_t weft_group_local_size(const struct weft_group *group);
 
 /*
  * Returns the word for what told the rank: "pmix", "torchrun", "slurm", "kubernetes", "tf_config",
- * "file", "address", or "none".  Threads: any, callback.
+ * "file", "address", "none", or "program" of weft_group_open().  Threads: any, callback.
  */
 WEFT_API const char *weft_group_launcher(const struct weft_group *group);
 

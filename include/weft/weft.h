@@ -6,6 +6,7 @@
 #include <weft/attachment.h>
 #include <weft/base.h>
 #include <weft/broadcast.h>
+#include <weft/collective.h>
 #include <weft/group.h>
 #include <weft/info.h>
 #include <weft/intercept.h>

@@ -282,6 +282,7 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 	[WF_OP_RECV_SET] = &wf_recv_set_class,
 	[WF_OP_LANDED] = &wf_landing_next_class,
 	[WF_OP_PUSH] = &wf_push_class,
+	[WF_OP_COMPOSITE] = &wf_composite_class,
 };
 
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,

@@ -18,7 +18,7 @@
 struct wf_health;
 struct wf_orchestrator;
 
-#define WF_OP_KINDS 14 /* enum wf_op_kind of op_class.h */
+#define WF_OP_KINDS 15 /* enum wf_op_kind of op_class.h */
 
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */

@@ -10,6 +10,7 @@
 #include <weft/weft.h>
 #include "core/broadcast.h"
 #include "core/completion_queue.h"
+#include "core/composite.h"
 #include "core/landing_next.h"
 #include "core/node.h"
 #include "core/note.h"
@@ -108,6 +109,7 @@ struct weft_op {
 		struct wf_op_recv_many recv_many;
 		struct wf_op_broadcast broadcast;
 		struct wf_op_recv_set recv_set;
+		struct wf_op_composite composite;
 	};
 };
 

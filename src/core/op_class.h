@@ -3,8 +3,8 @@
  * Operation class: the functions in which one kind of operation differs from others.
  *
  * Each kind has a const table, in a file of its own: ping.c, send.c, recv.c, recv_many.c,
- * recv_set.c, rpc.c, note.c, landing_next.c, push.c, broadcast.c, streaming.c for writes and reads,
- * and rma.c for gets and puts.
+ * recv_set.c, rpc.c, note.c, landing_next.c, push.c, broadcast.c, composite.c, streaming.c for
+ * writes and reads, and rma.c for gets and puts.
  */
 #ifndef WF_CORE_OP_CLASS_H
 #define WF_CORE_OP_CLASS_H
@@ -30,9 +30,10 @@ enum wf_op_kind {
 	WF_OP_BROADCAST,
 	WF_OP_RECV_SET,
 	WF_OP_LANDED,
-	WF_OP_PUSH
+	WF_OP_PUSH,
+	WF_OP_COMPOSITE
 };
-_Static_assert(WF_OP_PUSH + 1 == WF_OP_KINDS, "every kind has a row");
+_Static_assert(WF_OP_COMPOSITE + 1 == WF_OP_KINDS, "every kind has a row");
 
 /*
  * Functions run on the worker that runs the operation, unless Threads says otherwise; a
@@ -93,6 +94,6 @@ extern const struct wf_op_class wf_ping_class, wf_send_class, wf_recv_class,
 	wf_recv_many_class, wf_rpc_class,
 	wf_streaming_write_class, wf_streaming_read_class, wf_rma_get_class,
 	wf_rma_put_class, wf_note_class, wf_broadcast_class, wf_recv_set_class,
-	wf_landing_next_class, wf_push_class;
+	wf_landing_next_class, wf_push_class, wf_composite_class;
 
 #endif

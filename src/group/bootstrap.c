@@ -11,6 +11,7 @@
 #include "core/node.h"
 #include "group/bootstrap.pb-c.h"
 #include "util/list.h"
+#include "util/random.h"
 
 #define MEMBER_BYTES_MAX 4096 /* a request has names of at most a few hundred bytes */
 #define LATE_NS (100 * WF_NS_PER_MS) /* before its deadline a member has given up for that */
@@ -43,6 +44,7 @@ struct wf_bootstrap {
 	char job[WF_BOOTSTRAP_JOB_BYTES];
 	enum weft_status refused; /* WEFT_OK: not */
 	char refusal[WF_ERROR_BYTES];
+	uint64_t step;
 	uint32_t size, missing;
 	struct member members[]; /* by rank */
 };
@@ -213,6 +215,7 @@ static void tell_members(struct caller *c)
 			addresses[i] = b->members[i].address;
 			hosts[i] = b->members[i].host_rank;
 		}
+		progress.step = b->step;
 		progress.n_addresses = progress.n_hosts = b->size;
 		progress.addresses = addresses;
 		progress.hosts = hosts;
@@ -434,6 +437,7 @@ int wf_bootstrap_open(struct weft_node *node, const struct wf_job *job, struct w
 	if (!fresh)
 		return wf_error_set(e, -ENOMEM, "no memory for the members of a group");
 	fresh->service = service;
+	fresh->step = wf_random_u64();
 	fresh->size = fresh->missing = job->size;
 	wf_bootstrap_name(job, fresh->job);
 	wf_list_init(&fresh->callers);

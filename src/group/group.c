@@ -12,32 +12,28 @@
 #include "core/check.h"
 #include "core/node.h"
 #include "group/bootstrap.h"
-#include "group/join.h"
+#include "group/internal.h"
 #include "util/clock.h"
+#include "util/random.h"
 
-#define NAME_BYTES 64
-
-struct weft_group {
-	struct weft_node *node;
-	char name[NAME_BYTES];
-	struct wf_job job;
-	struct wf_bootstrap *bootstrap; /* NULL: this is not rank 0 */
-	struct wf_join_members members;
-	uint32_t local_rank, local_size;
-	pthread_mutex_t lock;
-	struct weft_peer **peers; /* by rank; NULL: not opened yet; under the lock */
-};
-
-static void free_group(struct weft_group *g)
+void wf_group_put(struct weft_group *g)
 {
+	if (atomic_fetch_sub(&g->refs, 1) > 1)
+		return;
 	for (uint32_t i = 0; g->peers && i < g->job.size; i++)
 		weft_peer_close(g->peers[i]);
 	free(g->peers);
 	wf_join_members_fini(&g->members);
-	wf_bootstrap_close(g->bootstrap);
-	wf_job_fini(&g->job);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
+}
+
+/* Close what only the thread of a user may wait for, and give up that user's reference. */
+static void close_group(struct weft_group *g)
+{
+	wf_bootstrap_close(g->bootstrap);
+	wf_job_fini(&g->job);
+	wf_group_put(g);
 }
 
 static void count_local(struct weft_group *g)
@@ -56,6 +52,7 @@ static void count_local(struct weft_group *g)
 static int join_alone(struct weft_group *g)
 {
 	g->members.size = 1;
+	g->members.step = wf_random_u64();
 	g->members.addresses = calloc(1, sizeof(*g->members.addresses));
 	g->members.hosts = calloc(1, sizeof(*g->members.hosts));
 	if (!g->members.addresses || !g->members.hosts)
@@ -87,6 +84,20 @@ static int join(struct weft_group *g, const char *bootstrap, uint64_t limit_ns)
 	return 0;
 }
 
+static struct weft_group *new_group(struct weft_node *node)
+{
+	struct weft_group *fresh = calloc(1, sizeof(*fresh));
+
+	if (!fresh) {
+		wf_last_set(-ENOMEM, "no memory for a group");
+		return NULL;
+	}
+	fresh->node = node;
+	atomic_init(&fresh->refs, 1);
+	pthread_mutex_init(&fresh->lock, NULL);
+	return fresh;
+}
+
 int weft_join(struct weft_node *node, const struct weft_join_options *options,
 	      struct weft_group **group)
 {
@@ -98,22 +109,84 @@ int weft_join(struct weft_node *node, const struct weft_join_options *options,
 		err = wf_check_options(options, &given, sizeof(given));
 	if (err || WF_NEED(group))
 		return err ? err : -EINVAL;
-	if (given.name && strlen(given.name) >= NAME_BYTES)
-		return wf_last_set(-EINVAL, "a group's name of more than %d bytes", NAME_BYTES - 1);
+	if (given.name && strlen(given.name) >= WF_GROUP_NAME_BYTES)
+		return wf_last_set(-EINVAL, "a group's name of more than %d bytes", WF_GROUP_NAME_BYTES - 1);
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "inside a callback nobody waits for others to join");
-	fresh = calloc(1, sizeof(*fresh));
+	fresh = new_group(node);
 	if (!fresh)
-		return wf_last_set(-ENOMEM, "no memory for a group");
-	fresh->node = node;
-	pthread_mutex_init(&fresh->lock, NULL);
+		return -ENOMEM;
 	if (given.name)
 		strcpy(fresh->name, given.name);
 	err = join(fresh, given.bootstrap, given.timeout_ns);
 	if (err) {
-		free_group(fresh);
+		close_group(fresh);
 		return err;
 	}
+	*group = fresh;
+	return 0;
+}
+
+/* Returns the lowest rank whose address has the host that the address of @rank has. */
+static uint32_t lowest_on_host(const char *const *addresses, uint32_t rank)
+{
+	size_t bytes = (size_t)(strrchr(addresses[rank], ':') - addresses[rank]) + 1;
+	uint32_t lowest = 0;
+
+	while (strncmp(addresses[lowest], addresses[rank], bytes))
+		lowest++;
+	return lowest;
+}
+
+/* Fill in @g as the program says.  -EINVAL, -ENOMEM: recorded. */
+static int take_addresses(struct weft_group *g, const char *const *addresses)
+{
+	uint32_t size = g->job.size;
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	struct wf_error e;
+	uint16_t port;
+
+	g->members.size = size;
+	g->members.addresses = calloc(size, sizeof(*g->members.addresses));
+	g->members.hosts = calloc(size, sizeof(*g->members.hosts));
+	g->peers = calloc(size, sizeof(struct weft_peer *));
+	if (!g->members.addresses || !g->members.hosts || !g->peers)
+		return wf_last_set(-ENOMEM, "no memory for a group");
+	for (uint32_t i = 0; i < size; i++) {
+		if (WF_NEED(addresses[i]))
+			return -EINVAL;
+		if (wf_socket_split(addresses[i], host, sizeof(host), &port, &e))
+			return wf_last_copy(&e);
+		g->members.addresses[i] = strdup(addresses[i]);
+		if (!g->members.addresses[i])
+			return wf_last_set(-ENOMEM, "no memory for a group");
+		g->members.hosts[i] = lowest_on_host(addresses, i);
+	}
+	return 0;
+}
+
+int weft_group_open(struct weft_node *node, uint32_t rank, uint32_t size,
+		    const char *const *addresses, uint64_t number, struct weft_group **group)
+{
+	struct weft_group *fresh;
+	int err = wf_check_node(node);
+
+	if (err || WF_NEED(addresses) || WF_NEED(group))
+		return err ? err : -EINVAL;
+	if (rank >= size || size > WF_JOB_SIZE_MAX || !number)
+		return wf_last_set(-EINVAL, "rank %u of a group of %u with the number %llu", rank, size,
+				   (unsigned long long)number);
+	fresh = new_group(node);
+	if (!fresh)
+		return -ENOMEM;
+	fresh->job = (struct wf_job){ .launcher = "program", .rank = rank, .size = size };
+	fresh->members.step = number;
+	err = take_addresses(fresh, addresses);
+	if (err) {
+		close_group(fresh);
+		return err;
+	}
+	count_local(fresh);
 	*group = fresh;
 	return 0;
 }
@@ -128,7 +201,7 @@ int weft_group_close(struct weft_group *group)
 	if (!err && wf_node_inside(group->node))
 		err = wf_last_set(-EDEADLK, "a group can't be closed inside a callback of its node");
 	if (!err)
-		free_group(group);
+		close_group(group);
 	return err;
 }
 
@@ -154,7 +227,7 @@ uint32_t weft_group_local_size(const struct weft_group *group)
 
 const char *weft_group_launcher(const struct weft_group *group)
 {
-	return WF_NEED(group) ? "" : wf_job_launcher(&group->job);
+	return WF_NEED(group) ? "" : group->job.launcher;
 }
 
 const char *weft_group_address(const struct weft_group *group, uint32_t rank)

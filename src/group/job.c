@@ -69,7 +69,7 @@ int wf_job_find(const struct wf_options *options, const char *bootstrap, const c
 
 	int err;
 
-	*job = (struct wf_job){ .launcher = launcher, .name = name };
+	*job = (struct wf_job){ .launcher = launcher->name, .name = name };
 	err = launcher->read(options, argument, job, e);
 	if (err)
 		wf_job_fini(job);
@@ -81,9 +81,4 @@ void wf_job_fini(struct wf_job *job)
 	if (job->board)
 		job->board->close(job->board);
 	job->board = NULL;
-}
-
-const char *wf_job_launcher(const struct wf_job *job)
-{
-	return job->launcher->name;
 }

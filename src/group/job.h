@@ -15,11 +15,10 @@
 #define WF_JOB_KEY_BYTES 320       /* PMIx's namespaces have 255 bytes */
 #define WF_JOB_PORTS 4             /* ports that rank 0 tries: one of them is hardly taken */
 
-struct wf_launcher;
 struct wf_job_board;
 
 struct wf_job {
-	const struct wf_launcher *launcher;
+	const char *launcher;       /* the word for it */
 	const char *name;           /* the group's, by which a job may have several; borrowed */
 	uint32_t rank, size;
 	char key[WF_JOB_KEY_BYTES]; /* tells apart jobs that meet at one address; "": no word on it */
@@ -55,8 +54,5 @@ struct wf_job_board {
 int wf_job_find(const struct wf_options *options, const char *bootstrap, const char *name,
 		struct wf_job *job, struct wf_error *e);
 void wf_job_fini(struct wf_job *job);
-
-/* Returns the word for the launcher of @job. */
-const char *wf_job_launcher(const struct wf_job *job);
 
 #endif

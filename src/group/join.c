@@ -175,7 +175,7 @@ static void list_addresses(struct join *j)
 static int keep_members(const struct join *j, const Weft__Group__Progress *said,
 			struct wf_join_members *members)
 {
-	struct wf_join_members fresh = { .size = j->job->size };
+	struct wf_join_members fresh = { .size = j->job->size, .step = said->step };
 
 	if (said->n_addresses != fresh.size || said->n_hosts != fresh.size)
 		return -EPROTO;
@@ -301,17 +301,17 @@ static int time_over(const struct join *j, uint64_t limit_ns, struct wf_error *e
 
 	if (!j->met && job->board)
 		return wf_error_set(e, -ETIMEDOUT, "rank 0 of %u processes (%s) was not met within %g s%s%s",
-				    job->size, wf_job_launcher(job), seconds, *j->reason ? ": " : "",
+				    job->size, job->launcher, seconds, *j->reason ? ": " : "",
 				    j->reason);
 	if (!j->met)
 		return wf_error_set(e, -ETIMEDOUT,
 				    "rank 0 of %u processes (%s) was not met at %s or the %u ports after "
-				    "within %g s%s%s", job->size, wf_job_launcher(job),
+				    "within %g s%s%s", job->size, job->launcher,
 				    j->attempts[0].address, job->ports - 1, seconds,
 				    *j->reason ? ": " : "", j->reason);
 	wf_join_ranks(j->missing, j->missing_known, j->missing_count, ranks, sizeof(ranks));
 	return wf_error_set(e, -ETIMEDOUT, "%u of %u processes (%s) did not join within %g s: %s%s%s",
-			    j->missing_count, job->size, wf_job_launcher(job), seconds, ranks,
+			    j->missing_count, job->size, job->launcher, seconds, ranks,
 			    j->lost ? "; then rank 0 left, " : "", j->lost ? j->reason : "");
 }
 

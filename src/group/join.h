@@ -16,6 +16,7 @@
 /* Members of a group, by rank. */
 struct wf_join_members {
 	uint32_t size;
+	uint64_t step; /* step of the group's collectives: a number that no other has */
 	char **addresses;
 	uint32_t *hosts; /* the lowest rank on the same host */
 };

@@ -62,6 +62,7 @@ static const struct {
 	[WF_RECORDER_NOTE] = { "operation %llu begins: it takes a note of a window" },
 	[WF_RECORDER_LANDED] = { "operation %llu begins: it takes a tensor of a landing" },
 	[WF_RECORDER_PUSH] = { "operation %llu begins: a push into a landing" },
+	[WF_RECORDER_COMPOSITE] = { "operation %llu begins: a collective of a group" },
 	[WF_RECORDER_OP_END] = { "operation %llu has ended", .coded = true },
 	[WF_RECORDER_SERVE] = { "call %llu is to be served, %llu bytes" },
 	[WF_RECORDER_REPLY] = { "call %llu is answered with status %llu" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * member [--manual] [--name NAME]...: a process of a job.  Joins a group, or one of each NAME, prints
- * what it is told of itself, sends a tensor to each other rank, and ends when it has one of each.
+ * what it is told of itself, sends a tensor to each other rank, sums up numbers of all, and ends.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -69,6 +69,27 @@ static void meet_all(struct weft_node *node, struct weft_group *group, const cha
 	free(numbers);
 }
 
+/* Sum up numbers of all ranks, few of them, and so many that each rank combines some. */
+static void sum_up(struct weft_group *group, int64_t count)
+{
+	int64_t *numbers = malloc((size_t)count * sizeof(int64_t));
+	struct weft_tensor t = tensor_of(numbers);
+	int64_t size = weft_group_size(group);
+	struct weft_op *op;
+
+	if (!numbers)
+		errx(1, "no memory");
+	t.shape = &count;
+	for (int64_t i = 0; i < count; i++)
+		numbers[i] = i + weft_group_rank(group);
+	check(weft_all_reduce(group, &t, &t, WEFT_SUM, NULL, &op), "all_reduce");
+	wait_for(op, "all_reduce");
+	for (int64_t i = 0; i < count; i++)
+		if (numbers[i] != size * i + size * (size - 1) / 2)
+			errx(1, "sum number %" PRId64 " is %" PRId64, i, numbers[i]);
+	free(numbers);
+}
+
 static struct weft_group *join(struct weft_node *node, const char *name)
 {
 	struct weft_join_options options = WEFT_JOIN_OPTIONS_INIT;
@@ -105,6 +126,10 @@ int main(int argc, char **argv)
 		groups[i] = join(node, names[i]);
 	for (unsigned i = 0; i < count; i++)
 		meet_all(node, groups[i], *names[i] ? names[i] : "all");
+	for (unsigned i = 0; i < count; i++) {
+		sum_up(groups[i], 100);
+		sum_up(groups[i], 1000000);
+	}
 	puts("met all");
 	fflush(stdout);
 	for (unsigned i = 0; i < count; i++)

@@ -304,13 +304,30 @@ static bool try_landing_close(void)
 
 static bool try_groups(void)
 {
+	const char *address = "127.0.0.1:1";
 	struct weft_peer *self;
 	struct weft_group *g;
 
 	return refused(weft_join(node, NULL, &g)) && refused(weft_group_peer(group, 0, &self)) &&
+	       refused(weft_group_open(node, 0, 1, &address, 1, &g)) &&
 	       !weft_group_rank(group) && weft_group_size(group) == 1 &&
 	       !weft_group_local_rank(group) && weft_group_local_size(group) == 1 &&
 	       !strcmp(weft_group_launcher(group), "none") && weft_group_address(group, 0);
+}
+
+static bool try_collectives(void)
+{
+	struct weft_op *op;
+
+	return refused(weft_all_reduce(group, &tensor, &tensor, WEFT_SUM, NULL, &op)) &&
+	       refused(weft_reduce(group, 0, &tensor, &tensor, WEFT_SUM, NULL, &op)) &&
+	       refused(weft_reduce_scatter(group, &tensor, &tensor, WEFT_SUM, NULL, &op)) &&
+	       refused(weft_all_gather(group, &tensor, &tensor, NULL, &op)) &&
+	       refused(weft_gather(group, 0, &tensor, &tensor, NULL, &op)) &&
+	       refused(weft_scatter(group, 0, &tensor, &tensor, NULL, &op)) &&
+	       refused(weft_all_to_all(group, &tensor, &tensor, NULL, &op)) &&
+	       refused(weft_group_broadcast(group, 0, &tensor, NULL, &op)) &&
+	       refused(weft_barrier(group, NULL, &op));
 }
 
 static bool try_group_close(void)
@@ -825,10 +842,20 @@ static const struct {
 	{ "weft_fd", try_fd },
 	{ "weft_finish", try_waits },
 	{ "weft_get", try_remotes },
+	{ "weft_all_gather", try_collectives },
+	{ "weft_all_reduce", try_collectives },
+	{ "weft_all_to_all", try_collectives },
+	{ "weft_barrier", try_collectives },
+	{ "weft_gather", try_collectives },
+	{ "weft_group_broadcast", try_collectives },
+	{ "weft_reduce", try_collectives },
+	{ "weft_reduce_scatter", try_collectives },
+	{ "weft_scatter", try_collectives },
 	{ "weft_group_address", try_groups },
 	{ "weft_group_launcher", try_groups },
 	{ "weft_group_local_rank", try_groups },
 	{ "weft_group_local_size", try_groups },
+	{ "weft_group_open", try_groups },
 	{ "weft_group_peer", try_groups },
 	{ "weft_group_rank", try_groups },
 	{ "weft_group_size", try_groups },

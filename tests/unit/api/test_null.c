@@ -248,6 +248,7 @@ static void landings(void **state)
 static void groups(void **state)
 {
 	struct weft_join_options options = WEFT_JOIN_OPTIONS_INIT;
+	const char *address = weft_node_address(node), *none = NULL;
 	struct weft_group *group;
 	struct weft_peer *self;
 
@@ -270,6 +271,66 @@ static void groups(void **state)
 	assert_string_equal(weft_group_address(group, 0), weft_node_address(node));
 	FINE(weft_group_close(NULL));
 	assert_int_equal(weft_group_close(group), 0);
+
+	REFUSED(weft_group_open(NULL, 0, 1, &address, 1, &group), "node");
+	REFUSED(weft_group_open(node, 0, 1, NULL, 1, &group), "addresses");
+	REFUSED(weft_group_open(node, 0, 1, &address, 1, NULL), "group");
+	assert_int_equal(weft_group_open(node, 1, 1, &address, 1, &group), -EINVAL);
+	assert_int_equal(weft_group_open(node, 0, 1, &address, 0, &group), -EINVAL);
+	assert_int_equal(weft_group_open(node, 0, 1, &none, 1, &group), -EINVAL);
+	assert_int_equal(weft_group_open(node, 0, 1, &address, 1, &group), 0);
+	assert_int_equal(weft_group_close(group), 0);
+}
+
+/* Collectives of a group of this process alone, where that is enough to end them well. */
+static void collectives(void **state)
+{
+	const char *address = weft_node_address(node);
+	float in = 1, out = 0;
+	int64_t one = 1;
+	const struct weft_tensor i = { .data = &in, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				       .dtype = { WEFT_FLOAT, 32, 1 }, .shape = &one };
+	const struct weft_tensor o = { .data = &out, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				       .dtype = { WEFT_FLOAT, 32, 1 }, .shape = &one };
+	struct weft_group *group;
+
+	(void)state;
+	assert_int_equal(weft_group_open(node, 0, 1, &address, 2, &group), 0);
+	REFUSED(weft_all_reduce(NULL, &i, &o, WEFT_SUM, NULL, &op), "group");
+	REFUSED(weft_all_reduce(group, NULL, &o, WEFT_SUM, NULL, &op), "in");
+	REFUSED(weft_all_reduce(group, &i, NULL, WEFT_SUM, NULL, &op), "out");
+	assert_int_equal(weft_all_reduce(group, &i, &o, WEFT_SUM, NULL, NULL), 0);
+	REFUSED(weft_reduce(NULL, 0, &i, &o, WEFT_SUM, NULL, &op), "group");
+	REFUSED(weft_reduce(group, 0, NULL, &o, WEFT_SUM, NULL, &op), "in");
+	REFUSED(weft_reduce(group, 0, &i, NULL, WEFT_SUM, NULL, &op), "out");
+	assert_int_equal(weft_reduce(group, 0, &i, &o, WEFT_SUM, NULL, NULL), 0);
+	REFUSED(weft_reduce_scatter(NULL, &i, &o, WEFT_SUM, NULL, &op), "group");
+	REFUSED(weft_reduce_scatter(group, NULL, &o, WEFT_SUM, NULL, &op), "in");
+	REFUSED(weft_reduce_scatter(group, &i, NULL, WEFT_SUM, NULL, &op), "out");
+	assert_int_equal(weft_reduce_scatter(group, &i, &o, WEFT_SUM, NULL, NULL), 0);
+	REFUSED(weft_all_gather(NULL, &i, &o, NULL, &op), "group");
+	REFUSED(weft_all_gather(group, NULL, &o, NULL, &op), "in");
+	REFUSED(weft_all_gather(group, &i, NULL, NULL, &op), "out");
+	assert_int_equal(weft_all_gather(group, &i, &o, NULL, NULL), 0);
+	REFUSED(weft_gather(NULL, 0, &i, &o, NULL, &op), "group");
+	REFUSED(weft_gather(group, 0, NULL, &o, NULL, &op), "in");
+	REFUSED(weft_gather(group, 0, &i, NULL, NULL, &op), "out");
+	assert_int_equal(weft_gather(group, 0, &i, &o, NULL, NULL), 0);
+	REFUSED(weft_scatter(NULL, 0, &i, &o, NULL, &op), "group");
+	REFUSED(weft_scatter(group, 0, NULL, &o, NULL, &op), "in");
+	REFUSED(weft_scatter(group, 0, &i, NULL, NULL, &op), "out");
+	assert_int_equal(weft_scatter(group, 0, &i, &o, NULL, NULL), 0);
+	REFUSED(weft_all_to_all(NULL, &i, &o, NULL, &op), "group");
+	REFUSED(weft_all_to_all(group, NULL, &o, NULL, &op), "in");
+	REFUSED(weft_all_to_all(group, &i, NULL, NULL, &op), "out");
+	assert_int_equal(weft_all_to_all(group, &i, &o, NULL, NULL), 0);
+	REFUSED(weft_group_broadcast(NULL, 0, &i, NULL, &op), "group");
+	REFUSED(weft_group_broadcast(group, 0, NULL, NULL, &op), "tensor");
+	assert_int_equal(weft_group_broadcast(group, 0, &i, NULL, NULL), 0);
+	REFUSED(weft_barrier(NULL, NULL, &op), "group");
+	assert_int_equal(weft_barrier(group, NULL, NULL), 0);
+	assert_int_equal(weft_group_close(group), 0);
+	assert_true(out == 1);
 }
 
 static void tensors(void **state)
@@ -639,6 +700,7 @@ int main(void)
 		cmocka_unit_test(windows),
 		cmocka_unit_test(landings),
 		cmocka_unit_test(groups),
+		cmocka_unit_test(collectives),
 		cmocka_unit_test(tensors),
 		cmocka_unit_test(broadcasts),
 		cmocka_unit_test(sets_of_receives),

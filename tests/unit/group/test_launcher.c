@@ -70,7 +70,7 @@ static void torchrun_says_where_rank_0_is(void **state)
 	setenv("TORCHELASTIC_RUN_ID", "run", 1);
 	setenv("TORCHELASTIC_RESTART_COUNT", "3", 1);
 	assert_int_equal(find(""), 0);
-	assert_string_equal(wf_job_launcher(&job), "torchrun");
+	assert_string_equal(job.launcher, "torchrun");
 	assert_int_equal(job.rank, 2);
 	assert_int_equal(job.size, 4);
 	assert_string_equal(job.host, "first");
@@ -85,12 +85,12 @@ static void the_launcher_started_last_is_believed(void **state)
 	setenv("TF_CONFIG", "{", 1);
 	set_slurm();
 	assert_int_equal(find(""), 0);
-	assert_string_equal(wf_job_launcher(&job), "slurm");
+	assert_string_equal(job.launcher, "slurm");
 	set_torchrun();
 	assert_int_equal(find(""), 0);
-	assert_string_equal(wf_job_launcher(&job), "torchrun");
+	assert_string_equal(job.launcher, "torchrun");
 	assert_int_equal(find("slurm"), 0);
-	assert_string_equal(wf_job_launcher(&job), "slurm");
+	assert_string_equal(job.launcher, "slurm");
 }
 
 static void a_launcher_may_be_given_a_port(void **state)
@@ -263,7 +263,7 @@ static void a_process_alone_has_rank_0_of_1(void **state)
 {
 	(void)state;
 	assert_int_equal(find(""), 0);
-	assert_string_equal(wf_job_launcher(&job), "none");
+	assert_string_equal(job.launcher, "none");
 	assert_int_equal(job.rank, 0);
 	assert_int_equal(job.size, 1);
 }
