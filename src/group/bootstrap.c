@@ -10,8 +10,11 @@
 #include "core/last.h"
 #include "core/node.h"
 #include "group/bootstrap.pb-c.h"
+#include "group/join.h"
+#include "util/clock.h"
 #include "util/list.h"
 #include "util/random.h"
+#include "util/thread.h"
 
 #define MEMBER_BYTES_MAX 4096 /* a request has names of at most a few hundred bytes */
 #define LATE_NS (100 * WF_NS_PER_MS) /* before its deadline a member has given up for that */
@@ -40,11 +43,13 @@ struct caller {
 struct wf_bootstrap {
 	Weft__Group__Bootstrap_Service service;
 	struct weft_node *node; /* the server's own */
-	struct wf_list callers;
 	char job[WF_BOOTSTRAP_JOB_BYTES];
+	pthread_mutex_t lock;   /* all below */
+	pthread_cond_t changed; /* all are there, or the group is refused */
+	struct wf_list callers;
 	enum weft_status refused; /* WEFT_OK: not */
 	char refusal[WF_ERROR_BYTES];
-	uint64_t step;
+	uint64_t step;          /* constant, as is size */
 	uint32_t size, missing;
 	struct member members[]; /* by rank */
 };
@@ -159,12 +164,14 @@ static void written(struct weft_op *op, void *arg)
 	bool good = weft_op_status(op) == WEFT_OK;
 
 	weft_op_free(op);
+	pthread_mutex_lock(&b->lock);
 	c->writing = false;
 	if (!good || c->over)
 		end(c, WEFT_CANCELLED, "the member has gone");
 	else if (!c->told)
 		end(c, WEFT_OK, "");
 	tell_all(b);
+	pthread_mutex_unlock(&b->lock);
 }
 
 static void write_progress(struct caller *c, const Weft__Group__Progress *progress)
@@ -251,10 +258,12 @@ static void gone(void *arg)
 	struct wf_bootstrap *b = c->bootstrap;
 	bool out_of_time = weft_served_left_ns(weft_stream_served(c->stream)) < LATE_NS;
 
+	pthread_mutex_lock(&b->lock);
 	end(c, WEFT_CANCELLED, "the member has gone");
 	/* When time is over for one it is for all: those who follow hear who came too late for it. */
 	if (!out_of_time)
 		tell_all(b);
+	pthread_mutex_unlock(&b->lock);
 }
 
 /* The call of a process takes the place of one that it made before. */
@@ -328,6 +337,7 @@ static void take(struct caller *c, const Weft__Group__Member *said)
 		snprintf(text, sizeof(text), "rank 0 has no memory for a member");
 	} else if (status == WEFT_OK && !b->missing) {
 		check_all(b);
+		pthread_cond_broadcast(&b->changed);
 	}
 	if (status == WEFT_OK)
 		weft_served_on_cancel(weft_stream_served(c->stream), gone, c);
@@ -340,11 +350,14 @@ static void asked(struct weft_op *op, void *arg)
 {
 	const Weft__Group__Member *said = join_asked(op);
 	struct caller *c = arg;
+	struct wf_bootstrap *b = c->bootstrap;
 
+	pthread_mutex_lock(&b->lock);
 	if (said)
 		take(c, said);
 	else
 		end(c, WEFT_INVALID_ARGUMENT, "there is no member");
+	pthread_mutex_unlock(&b->lock);
 	weft_op_free(op);
 }
 
@@ -361,11 +374,13 @@ static void handle_join(struct weft_stream *stream, void *arg)
 	}
 	c->bootstrap = b;
 	c->stream = stream;
-	wf_list_append(&b->callers, &c->node);
 	options.done = asked;
 	options.arg = c;
+	pthread_mutex_lock(&b->lock);
+	wf_list_append(&b->callers, &c->node);
 	if (weft_stream_read(stream, &options, &op))
 		end(c, WEFT_RESOURCE_EXHAUSTED, weft_error());
+	pthread_mutex_unlock(&b->lock);
 }
 
 /* The server. */
@@ -423,31 +438,59 @@ static int open_node(struct wf_bootstrap *b, const struct weft_node *beside,
 	return err ? wf_error_set(e, err, "rank 0 can't listen for the others: %s", weft_error()) : 0;
 }
 
-int wf_bootstrap_open(struct weft_node *node, const struct wf_job *job, struct wf_bootstrap **b,
-		      struct wf_error *e)
+static void free_bootstrap(struct wf_bootstrap *b)
+{
+	for (uint32_t i = 0; i < b->size; i++)
+		forget(&b->members[i]);
+	pthread_cond_destroy(&b->changed);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+}
+
+/* Make the server's state, with rank 0 in it.  NULL: no memory. */
+static struct wf_bootstrap *new_bootstrap(struct weft_node *node, const char *host,
+					  const struct wf_job *job)
+{
+	struct wf_bootstrap *b = calloc(1, sizeof(*b) + job->size * sizeof(b->members[0]));
+
+	if (!b)
+		return NULL;
+	pthread_mutex_init(&b->lock, NULL);
+	wf_thread_cond_init(&b->changed);
+	wf_list_init(&b->callers);
+	wf_bootstrap_name(job, b->job);
+	b->step = wf_random_u64();
+	b->size = job->size;
+	b->missing = job->size - 1;
+	b->members[0] = (struct member){ .address = strdup(weft_node_address(node)),
+					 .host = strdup(host) };
+	if (b->members[0].address && b->members[0].host)
+		return b;
+	free_bootstrap(b);
+	return NULL;
+}
+
+int wf_bootstrap_open(struct weft_node *node, const char *host, const struct wf_job *job,
+		      struct wf_bootstrap **b, struct wf_error *e)
 {
 	static const Weft__Group__Bootstrap_Service service = {
 		.base = WEFT__GROUP__BOOTSTRAP__BASE_INIT
 	};
 	struct weft_stream_method join = { .name = "Join", .handle = handle_join };
 	struct weft_serve_options options = WEFT_SERVE_OPTIONS_INIT;
-	struct wf_bootstrap *fresh = calloc(1, sizeof(*fresh) + job->size * sizeof(fresh->members[0]));
+	struct wf_bootstrap *fresh = new_bootstrap(node, host, job);
 	int err;
 
 	if (!fresh)
 		return wf_error_set(e, -ENOMEM, "no memory for the members of a group");
 	fresh->service = service;
-	fresh->step = wf_random_u64();
-	fresh->size = fresh->missing = job->size;
-	wf_bootstrap_name(job, fresh->job);
-	wf_list_init(&fresh->callers);
 	join.arg = fresh;
 	options.methods = &join;
 	options.method_count = 1;
 	options.message_bytes_max = MEMBER_BYTES_MAX;
 	err = open_node(fresh, node, job, e);
 	if (err)
-		goto free_bootstrap;
+		goto free_state;
 	err = weft_serve_with(fresh->node, &fresh->service.base, &options);
 	if (err)
 		wf_error_set(e, err, "%s", weft_error());
@@ -460,9 +503,61 @@ int wf_bootstrap_open(struct weft_node *node, const struct wf_job *job, struct w
 
 close_node:
 	weft_node_close(fresh->node);
-free_bootstrap:
-	free(fresh);
+free_state:
+	free_bootstrap(fresh);
 	return err;
+}
+
+/* Under the lock. */
+static int list_members(const struct wf_bootstrap *b, struct wf_join_members *members,
+			struct wf_error *e)
+{
+	struct wf_join_members fresh = { .size = b->size, .step = b->step };
+
+	fresh.addresses = calloc(b->size, sizeof(*fresh.addresses));
+	fresh.hosts = malloc(b->size * sizeof(*fresh.hosts));
+	for (uint32_t i = 0; fresh.addresses && fresh.hosts && i < b->size; i++) {
+		fresh.hosts[i] = b->members[i].host_rank;
+		fresh.addresses[i] = strdup(b->members[i].address);
+	}
+	if (!fresh.addresses || !fresh.hosts || !fresh.addresses[b->size - 1]) {
+		wf_join_members_fini(&fresh);
+		return wf_error_set(e, -ENOMEM, "no memory for the list of members");
+	}
+	*members = fresh;
+	return 0;
+}
+
+int wf_bootstrap_wait(struct wf_bootstrap *b, uint64_t until_ns, struct wf_join_members *members,
+		      struct wf_error *e)
+{
+	struct timespec until = wf_clock_timespec(until_ns);
+	int err = 0;
+
+	pthread_mutex_lock(&b->lock);
+	while (b->missing && err != ETIMEDOUT)
+		err = pthread_cond_timedwait(&b->changed, &b->lock, &until);
+	if (b->missing)
+		err = -EAGAIN;
+	else if (b->refused)
+		err = wf_error_set(e, b->refused == WEFT_FAILED_PRECONDITION ? -EADDRNOTAVAIL : -ENOMEM,
+				   "%s", b->refusal);
+	else
+		err = list_members(b, members, e);
+	pthread_mutex_unlock(&b->lock);
+	return err;
+}
+
+size_t wf_bootstrap_missing(struct wf_bootstrap *b, uint32_t ranks[WF_BOOTSTRAP_MISSING_MAX],
+			    uint32_t *total)
+{
+	size_t count;
+
+	pthread_mutex_lock(&b->lock);
+	count = first_missing(b, ranks);
+	*total = b->missing;
+	pthread_mutex_unlock(&b->lock);
+	return count;
 }
 
 void wf_bootstrap_close(struct wf_bootstrap *b)
@@ -472,9 +567,7 @@ void wf_bootstrap_close(struct wf_bootstrap *b)
 	/* Calls that run are of members that have not taken the last message yet. */
 	weft_node_drain(b->node, LEAVE_NS);
 	weft_node_close(b->node);
-	for (uint32_t i = 0; i < b->size; i++)
-		forget(&b->members[i]);
 	WF_LIST_EACH(at, &b->callers)
 		free(WF_CONTAINER(at, struct caller, node));
-	free(b);
+	free_bootstrap(b);
 }

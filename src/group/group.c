@@ -49,16 +49,29 @@ static void count_local(struct weft_group *g)
 }
 
 /* One process needs nobody to meet. */
-static int join_alone(struct weft_group *g)
+static int join_alone(struct weft_group *g, struct wf_error *e)
 {
 	g->members.size = 1;
 	g->members.step = wf_random_u64();
 	g->members.addresses = calloc(1, sizeof(*g->members.addresses));
 	g->members.hosts = calloc(1, sizeof(*g->members.hosts));
-	if (!g->members.addresses || !g->members.hosts)
-		return -ENOMEM;
-	g->members.addresses[0] = strdup(weft_node_address(g->node));
-	return g->members.addresses[0] ? 0 : -ENOMEM;
+	if (g->members.addresses && g->members.hosts)
+		g->members.addresses[0] = strdup(weft_node_address(g->node));
+	return g->members.addresses && g->members.addresses[0]
+		       ? 0
+		       : wf_error_set(e, -ENOMEM, "no memory for a group");
+}
+
+static int join_as_root(struct weft_group *g, uint64_t until_ns, uint64_t limit_ns,
+			struct wf_error *e)
+{
+	char host[WF_JOIN_HOST_BYTES];
+	int err;
+
+	wf_join_host(host);
+	err = wf_bootstrap_open(g->node, host, &g->job, &g->bootstrap, e);
+	return err ? err
+		   : wf_join_as_root(g->node, &g->job, g->bootstrap, until_ns, limit_ns, &g->members, e);
 }
 
 static int join(struct weft_group *g, const char *bootstrap, uint64_t limit_ns)
@@ -69,12 +82,12 @@ static int join(struct weft_group *g, const char *bootstrap, uint64_t limit_ns)
 	struct wf_error e;
 	int err = wf_job_find(options, bootstrap ? bootstrap : options->bootstrap, g->name, &g->job, &e);
 
-	if (!err && g->job.size > 1 && !g->job.rank)
-		err = wf_bootstrap_open(g->node, &g->job, &g->bootstrap, &e);
-	if (!err && g->job.size > 1)
+	if (!err && g->job.size == 1)
+		err = join_alone(g, &e);
+	else if (!err && g->job.rank)
 		err = wf_join(g->node, &g->job, until, limit, &g->members, &e);
-	else if (!err && join_alone(g))
-		err = wf_error_set(&e, -ENOMEM, "no memory for a group");
+	else if (!err)
+		err = join_as_root(g, until, limit, &e);
 	if (err)
 		return wf_last_copy(&e);
 	g->peers = calloc(g->job.size, sizeof(*g->peers));

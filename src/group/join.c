@@ -16,7 +16,6 @@
 #include "util/random.h"
 
 #define PAUSE_NS (100 * WF_NS_PER_MS) /* between two calls to one address; not tuned */
-#define HOST_BYTES 128
 
 /* A place where rank 0's server may be, and the call that asks it. */
 struct attempt {
@@ -67,8 +66,7 @@ void wf_join_ranks(const uint32_t *ranks, size_t count, uint32_t total, char *te
 	fclose(out);
 }
 
-/* Processes with the same text are on one host, and in one network namespace of it. */
-static void find_host(char host[HOST_BYTES])
+void wf_join_host(char host[WF_JOIN_HOST_BYTES])
 {
 	char boot[64] = "", space[64] = "";
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -79,7 +77,7 @@ static void find_host(char host[HOST_BYTES])
 	boot[count > 0 ? strcspn(boot, "\n") : 0] = 0;
 	count = readlink("/proc/self/ns/net", space, sizeof(space) - 1);
 	space[count > 0 ? count : 0] = 0;
-	snprintf(host, HOST_BYTES, "%s %s", boot, space);
+	snprintf(host, WF_JOIN_HOST_BYTES, "%s %s", boot, space);
 }
 
 /* Attempts. */
@@ -318,13 +316,13 @@ static int time_over(const struct join *j, uint64_t limit_ns, struct wf_error *e
 int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns, uint64_t limit_ns,
 	    struct wf_join_members *members, struct wf_error *e)
 {
-	char name[WF_BOOTSTRAP_JOB_BYTES], host[HOST_BYTES];
+	char name[WF_BOOTSTRAP_JOB_BYTES], host[WF_JOIN_HOST_BYTES];
 	struct join j = { .node = node, .job = job, .until_ns = until_ns,
 			  .member = WEFT__GROUP__MEMBER__INIT };
 	int err = -EAGAIN;
 
 	wf_bootstrap_name(job, name);
-	find_host(host);
+	wf_join_host(host);
 	j.member.job = name;
 	j.member.rank = job->rank;
 	j.member.size = job->size;
@@ -342,4 +340,25 @@ int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns,
 	for (unsigned i = 0; i < j.attempt_count; i++)
 		stop(&j.attempts[i]);
 	return err;
+}
+
+int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_bootstrap *b,
+		    uint64_t until_ns, uint64_t limit_ns, struct wf_join_members *members,
+		    struct wf_error *e)
+{
+	struct join j = { .node = node, .job = job, .met = true };
+	int err = -EAGAIN;
+
+	/* A manual node is driven meanwhile, as others may have it as their peer already. */
+	while (err == -EAGAIN && wf_clock_now() < until_ns) {
+		uint64_t look = wf_clock_after(wf_clock_now(), PAUSE_NS);
+
+		err = wf_bootstrap_wait(b, node->manual && look < until_ns ? look : until_ns, members, e);
+		if (err == -EAGAIN && node->manual)
+			weft_poll(node, 0);
+	}
+	if (err != -EAGAIN)
+		return err;
+	j.missing_known = wf_bootstrap_missing(b, j.missing, &j.missing_count);
+	return time_over(&j, limit_ns, e);
 }

@@ -13,6 +13,8 @@
 #include <weft/weft.h>
 #include "group/job.h"
 
+struct wf_bootstrap;
+
 /* Members of a group, by rank. */
 struct wf_join_members {
 	uint32_t size;
@@ -27,6 +29,16 @@ struct wf_join_members {
  */
 int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns, uint64_t limit_ns,
 	    struct wf_join_members *members, struct wf_error *e);
+
+/* Join as rank 0, whose server is @b; else as wf_join(). */
+int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_bootstrap *b,
+		    uint64_t until_ns, uint64_t limit_ns, struct wf_join_members *members,
+		    struct wf_error *e);
+
+#define WF_JOIN_HOST_BYTES 128
+
+/* Write a text that is the same for all processes of one host and network namespace. */
+void wf_join_host(char host[WF_JOIN_HOST_BYTES]);
 
 /* Free what wf_join() has set; zeroed @members are accepted. */
 void wf_join_members_fini(struct wf_join_members *members);
