@@ -236,6 +236,12 @@ class Programs:
         return self.ours("broadcast", "-p", "tcp", "-s", size_text(count), "-w", str(receivers),
                          seconds=5 * self.seconds)
 
+    def all_reduce(self, provider, count, ranks=4):
+        self.need_provider(provider)
+        return self.result([os.path.join(self.build, "weft"), "run", "-n", str(ranks),
+                            os.path.join(self.build, "tests", "bench", "all_reduce"),
+                            "-p", provider, "-s", size_text(count), "-t", f"{self.seconds:g}"])
+
     def raw_message(self, provider, count):
         return self.ours("raw_message", "-p", provider, "-e", endpoint_of(provider),
                          "-s", size_text(count), "-w", "16", seconds=2 * self.seconds)
@@ -332,6 +338,22 @@ class Programs:
             "mpirun", *root, "--bind-to", "none" if self.free else "core", "-np", "2", "--mca", "pml", "ob1",
             "--mca", "btl", "self," + transport, "--mca", "btl_tcp_if_include", "lo",
             path, "-s", size_text(count), "-t", f"{2 * self.seconds:g}", "-w", str(window)])
+
+    def mpi_all_reduce(self, transport, count, ranks=4):
+        path = self.peer("mpi_all_reduce", self.build_mpi)
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return self.result([
+            "mpirun", *root, "--bind-to", "none", "--oversubscribe", "-np", str(ranks),
+            "--mca", "pml", "ob1", "--mca", "btl", "self," + transport,
+            "--mca", "btl_tcp_if_include", "lo", "--mca", "mpi_yield_when_idle", "1",
+            path, "-s", size_text(count), "-t", f"{self.seconds:g}"])
+
+    def gloo_all_reduce(self, count, ranks=4):
+        """By the torch that pip has installed for this interpreter."""
+        if not importlib.util.find_spec("torch"):
+            raise Missing(f"no PyTorch for {sys.executable}: pip install torch")
+        return self.result([sys.executable, *self.sources("gloo_peer.py"), "-n", str(ranks),
+                            "-s", str(count), "-t", f"{self.seconds:g}"])
 
     def build_resident(self, path):
         self.compile(["cc", "-O2", "-shared", "-fPIC", "-o", path, *self.sources("resident.c")])

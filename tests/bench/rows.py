@@ -300,6 +300,21 @@ def nixl():
                           size, "MB/s", f"NIXL {theirs.upper()}, UCX", ours, other, 1)
 
 
+def collectives():
+    """Sums over four processes; the system places them."""
+    for provider, bar, transport in (("shm", 1.5, "vader"), ("tcp", 1, "tcp")):
+        for size in (4 * KIB, 64 * KIB, MIB, 64 * MIB):
+            def ours(p, provider=provider, size=size):
+                return p50(p.all_reduce(provider, size))
+            yield Row("all_reduce", "all_reduce, 4 ranks", provider, size, "us", "gloo", ours,
+                      lambda p, size=size: p50(p.gloo_all_reduce(size)), bar, False)
+            yield Row("all_reduce", "all_reduce, 4 ranks", provider, size, "us",
+                      f"Open MPI {transport}", ours,
+                      lambda p, size=size, transport=transport:
+                      p50(p.mpi_all_reduce(transport, size)),
+                      1 if provider == "shm" and size == 64 * MIB else None, False)
+
+
 def gpu():
     """A tensor that another process waits for, and says to have, beside a bare write of as much."""
     for size in (MIB, 16 * MIB, 64 * MIB, 256 * MIB):
@@ -382,6 +397,7 @@ def bars():
     yield from crowd()
     yield from windows()
     yield from nixl()
+    yield from collectives()
     yield from arenas()
     yield from broadcasts()
     yield from waiting()
