@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/examples/process.h"
@@ -51,6 +52,19 @@ static void processes_of_a_job_find_each_other(void **state)
 	run("3", (const char *const[]){ process_path("tests/group/member", member), NULL, NULL });
 	ends_with(0, "");
 	assert_non_null(strstr(process_out(&job), "rank 2 of 3, local 2 of 3, by address\n"));
+}
+
+static void a_job_averages_the_numbers_of_its_processes(void **state)
+{
+	char average[512], line[64];
+
+	(void)state;
+	run("3", (const char *const[]){ process_path("tests/examples/average", average), NULL, NULL });
+	ends_with(0, "");
+	for (unsigned rank = 0; rank < 3; rank++) {
+		snprintf(line, sizeof(line), "rank %u of 3: 2\n", rank);
+		assert_non_null(strstr(process_out(&job), line));
+	}
 }
 
 static void the_first_that_fails_ends_the_others(void **state)
@@ -117,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(processes_of_a_job_find_each_other, stop),
+		cmocka_unit_test_teardown(a_job_averages_the_numbers_of_its_processes, stop),
 		cmocka_unit_test_teardown(the_first_that_fails_ends_the_others, stop),
 		cmocka_unit_test_teardown(a_signal_that_kills_a_rank_is_named, stop),
 		cmocka_unit_test_teardown(the_end_of_the_tool_ends_the_job, stop),
