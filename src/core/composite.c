@@ -16,6 +16,12 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 	op->composite.functions->stop(op->composite.maker, e);
 }
 
+static void refuse(struct weft_op *op, const struct wf_error *e)
+{
+	wf_op_begin(op);
+	stop(op, e);
+}
+
 /* The operation has no peer, so it stays at the first worker. */
 static int take_back(struct weft_op *op)
 {
@@ -56,6 +62,7 @@ const struct wf_op_class wf_composite_class = {
 	.bytes = BYTES,
 	.zero_to = BYTES,
 	.start = start,
+	.refuse = refuse,
 	.stop = stop,
 	.take_back = take_back,
 	.free = free_composite,

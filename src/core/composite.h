@@ -16,7 +16,10 @@
 struct wf_composite_functions {
 	/* Begin, which may end the operation at once. */
 	void (*start)(void *maker);
-	/* End the operation soon, because of @e: it was cancelled, or its time is over. */
+	/*
+	 * End the operation soon, because of @e: it was cancelled, its time is over, or the node has
+	 * closed, maybe before the start.
+	 */
 	void (*stop)(void *maker, const struct wf_error *e);
 	/* Free @maker, whose operation nobody has any more.  Threads: any. */
 	void (*free)(void *maker);

@@ -516,16 +516,20 @@ static int list_members(const struct wf_bootstrap *b, struct wf_join_members *me
 
 	fresh.addresses = calloc(b->size, sizeof(*fresh.addresses));
 	fresh.hosts = malloc(b->size * sizeof(*fresh.hosts));
-	for (uint32_t i = 0; fresh.addresses && fresh.hosts && i < b->size; i++) {
+	if (!fresh.addresses || !fresh.hosts)
+		goto no_memory;
+	for (uint32_t i = 0; i < b->size; i++) {
 		fresh.hosts[i] = b->members[i].host_rank;
 		fresh.addresses[i] = strdup(b->members[i].address);
-	}
-	if (!fresh.addresses || !fresh.hosts || !fresh.addresses[b->size - 1]) {
-		wf_join_members_fini(&fresh);
-		return wf_error_set(e, -ENOMEM, "no memory for the list of members");
+		if (!fresh.addresses[i])
+			goto no_memory;
 	}
 	*members = fresh;
 	return 0;
+
+no_memory:
+	wf_join_members_fini(&fresh);
+	return wf_error_set(e, -ENOMEM, "no memory for the list of members");
 }
 
 int wf_bootstrap_wait(struct wf_bootstrap *b, uint64_t until_ns, struct wf_join_members *members,

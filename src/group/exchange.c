@@ -260,12 +260,21 @@ static void give_to_cell(struct transfer *t)
 			begin(&x->transfers[i]);
 }
 
-/* Is what has come of the size and the collective that are expected? */
+/*
+ * Is what has come of the size and the collective that are expected?  A peer may send anything: a
+ * dead tensor, or elements of another size.
+ */
 static bool fits(const struct transfer *t)
 {
 	const struct weft_tensor *came = weft_op_tensor(t->op, NULL);
 
-	return came && came->ndim == 1 + (int32_t)t->x->kind && (size_t)came->shape[0] == t->bytes;
+	if (!came || came->ndim != 1 + (int32_t)t->x->kind || came->dtype.code != WEFT_UINT ||
+	    came->dtype.bits != 8 || came->dtype.lanes != 1)
+		return false;
+	for (int32_t i = 0; i < came->ndim; i++)
+		if (came->shape[i] != (i ? 1 : (int64_t)t->bytes))
+			return false;
+	return came->data || !t->bytes;
 }
 
 static void ended(struct weft_op *op, void *arg)

@@ -21,6 +21,7 @@
 
 static struct weft_node *nodes[RANKS];
 static struct weft_group *groups[RANKS];
+static uint64_t number; /* of the groups, another for each test */
 
 /* Lengths that are sent whole, cut evenly and not, and in several pieces. */
 static const size_t lengths[] = { 0, 1, 5, 1000, 40000, 300001, 900000 };
@@ -35,8 +36,6 @@ static int open_groups(void **state)
 {
 	struct weft_node_options options = WEFT_NODE_OPTIONS_INIT;
 	const char *addresses[RANKS];
-	static uint64_t number;
-
 	(void)state;
 	options.provider = "tcp"; /* shm serves between processes only: test_join.c */
 	options.timeout_ns = LIMIT_NS;
@@ -317,9 +316,9 @@ static void a_rank_that_is_late_fails_the_group_and_is_named(void **state)
 {
 	struct weft_op_options soon = WEFT_OP_OPTIONS_INIT;
 	struct weft_op *ops[RANKS];
-	float number = 1;
+	float mine = 1;
 	int64_t one = 1;
-	struct weft_tensor t = tensor_of(&number, &one, WEFT_FLOAT, 32);
+	struct weft_tensor t = tensor_of(&mine, &one, WEFT_FLOAT, 32);
 
 	(void)state;
 	soon.timeout_ns = 300000000;
@@ -354,6 +353,47 @@ static void tensors_of_different_sizes_fail_the_group(void **state)
 		assert_non_null(strstr(weft_error(), "has begun another collective, or with tensors of "
 						     "another size"));
 	}
+}
+
+/* Rank 3 sends @lie to rank 0 in the place of its part of an all_reduce. */
+static void lie_to_rank_0(const struct weft_tensor *lie, unsigned flags)
+{
+	struct weft_send_options options = WEFT_SEND_OPTIONS_INIT;
+	const uint32_t key[] = { 0, 0 };
+	struct weft_op *op, *sent;
+	struct weft_peer *peer;
+	float numbers[5] = { 0 };
+	int64_t count = 5;
+	struct weft_tensor t = tensor_of(numbers, &count, WEFT_FLOAT, 32);
+
+	options.flags = flags;
+	check(weft_group_peer(groups[3], 0, &peer));
+	check(weft_send(peer, number, key, sizeof(key), lie, &options, &sent));
+	check(weft_all_reduce(groups[0], &t, &t, WEFT_SUM, NULL, &op));
+	ends_with(op, WEFT_INVALID_ARGUMENT, "rank 3 has begun another collective, or with tensors of "
+					     "another size");
+	weft_op_free(sent);
+}
+
+static void a_part_of_other_elements_is_refused(void **state)
+{
+	int64_t shape[] = { 20, 1 };
+	float many[20] = { 0 };
+	struct weft_tensor lie = tensor_of(many, shape, WEFT_FLOAT, 32);
+
+	(void)state;
+	lie.ndim = 2;
+	lie_to_rank_0(&lie, 0);
+}
+
+static void a_part_that_is_dead_is_refused(void **state)
+{
+	int64_t shape[] = { 20, 1 };
+	struct weft_tensor lie = tensor_of(NULL, shape, WEFT_UINT, 8);
+
+	(void)state;
+	lie.ndim = 2;
+	lie_to_rank_0(&lie, WEFT_DEAD);
 }
 
 static void a_cancel_in_one_process_fails_all(void **state)
@@ -427,6 +467,8 @@ int main(void)
 		TEST(collectives_that_are_under_way_together_do_not_mix),
 		TEST(a_rank_that_is_late_fails_the_group_and_is_named),
 		TEST(tensors_of_different_sizes_fail_the_group),
+		TEST(a_part_of_other_elements_is_refused),
+		TEST(a_part_that_is_dead_is_refused),
 		TEST(a_cancel_in_one_process_fails_all),
 		TEST(a_node_that_closes_fails_the_group),
 		TEST(tensors_that_can_not_be_combined_are_refused),
