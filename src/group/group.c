@@ -116,6 +116,7 @@ int weft_join(struct weft_node *node, const struct weft_join_options *options,
 {
 	struct weft_join_options given;
 	struct weft_group *fresh;
+	struct wf_error e;
 	int err = wf_check_node(node);
 
 	if (!err)
@@ -133,8 +134,10 @@ int weft_join(struct weft_node *node, const struct weft_join_options *options,
 		strcpy(fresh->name, given.name);
 	err = join(fresh, given.bootstrap, given.timeout_ns);
 	if (err) {
+		/* To close the server may have a sentence of its own. */
+		wf_error_set(&e, err, "%s", wf_last_text());
 		close_group(fresh);
-		return err;
+		return wf_last_copy(&e);
 	}
 	*group = fresh;
 	return 0;
