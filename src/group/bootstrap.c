@@ -128,9 +128,12 @@ static uint32_t number_hosts(struct wf_bootstrap *b)
 /* Returns the first member whose address is for processes of its host alone; NULL: none. */
 static const struct member *first_on_loopback(const struct wf_bootstrap *b)
 {
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	uint16_t port;
+
 	for (uint32_t i = 0; i < b->size; i++)
-		if (!strncmp(b->members[i].address, "127.", 4) ||
-		    !strncmp(b->members[i].address, "[::1]", 5))
+		if (!wf_socket_split(b->members[i].address, host, sizeof(host), &port, NULL) &&
+		    wf_socket_is_loopback(host))
 			return &b->members[i];
 	return NULL;
 }
@@ -410,16 +413,15 @@ static int open_at(struct wf_bootstrap *b, const struct weft_node *beside, const
 static int open_at_port(struct wf_bootstrap *b, const struct weft_node *beside, const char *host,
 			const struct wf_job *job)
 {
-	bool v6 = strchr(host, ':'), local = !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+	const char *all = strchr(host, ':') ? "::" : "0.0.0.0";
+	bool local = wf_socket_is_loopback(host);
 	char listen[WF_SOCKET_ADDRESS_BYTES + 8], advertise[WF_SOCKET_ADDRESS_BYTES + 8];
 	int err = -EADDRINUSE;
 
 	for (unsigned i = 0; i < job->ports && err == -EADDRINUSE; i++) {
-		unsigned port = job->port + i;
-
-		snprintf(advertise, sizeof(advertise), v6 ? "[%s]:%u" : "%s:%u", host, port);
-		snprintf(listen, sizeof(listen), v6 ? "[::]:%u" : "0.0.0.0:%u", port);
-		err = open_at(b, beside, local ? advertise : listen, advertise);
+		wf_socket_address(host, job->port + i, advertise, sizeof(advertise));
+		wf_socket_address(local ? host : all, job->port + i, listen, sizeof(listen));
+		err = open_at(b, beside, listen, advertise);
 	}
 	return err;
 }
@@ -433,7 +435,7 @@ static int open_node(struct wf_bootstrap *b, const struct weft_node *beside,
 
 	if (err)
 		return err;
-	snprintf(listen, sizeof(listen), strchr(host, ':') ? "[%s]:0" : "%s:0", host);
+	wf_socket_address(host, 0, listen, sizeof(listen));
 	err = job->board ? open_at(b, beside, listen, NULL) : open_at_port(b, beside, host, job);
 	return err ? wf_error_set(e, err, "rank 0 can't listen for the others: %s", weft_error()) : 0;
 }
@@ -512,24 +514,15 @@ free_state:
 static int list_members(const struct wf_bootstrap *b, struct wf_join_members *members,
 			struct wf_error *e)
 {
-	struct wf_join_members fresh = { .size = b->size, .step = b->step };
+	int err = wf_join_members_init(members, b->size);
 
-	fresh.addresses = calloc(b->size, sizeof(*fresh.addresses));
-	fresh.hosts = malloc(b->size * sizeof(*fresh.hosts));
-	if (!fresh.addresses || !fresh.hosts)
-		goto no_memory;
-	for (uint32_t i = 0; i < b->size; i++) {
-		fresh.hosts[i] = b->members[i].host_rank;
-		fresh.addresses[i] = strdup(b->members[i].address);
-		if (!fresh.addresses[i])
-			goto no_memory;
-	}
-	*members = fresh;
-	return 0;
-
-no_memory:
-	wf_join_members_fini(&fresh);
-	return wf_error_set(e, -ENOMEM, "no memory for the list of members");
+	members->step = b->step;
+	for (uint32_t i = 0; i < b->size && !err; i++)
+		err = wf_join_members_set(members, i, b->members[i].address, b->members[i].host_rank);
+	if (!err)
+		return 0;
+	wf_join_members_fini(members);
+	return wf_error_set(e, err, "no memory for the list of members");
 }
 
 int wf_bootstrap_wait(struct wf_bootstrap *b, uint64_t until_ns, struct wf_join_members *members,

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,15 +50,12 @@ static void count_local(struct weft_group *g)
 /* One process needs nobody to meet. */
 static int join_alone(struct weft_group *g, struct wf_error *e)
 {
-	g->members.size = 1;
+	int err = wf_join_members_init(&g->members, 1);
+
 	g->members.step = wf_random_u64();
-	g->members.addresses = calloc(1, sizeof(*g->members.addresses));
-	g->members.hosts = calloc(1, sizeof(*g->members.hosts));
-	if (g->members.addresses && g->members.hosts)
-		g->members.addresses[0] = strdup(weft_node_address(g->node));
-	return g->members.addresses && g->members.addresses[0]
-		       ? 0
-		       : wf_error_set(e, -ENOMEM, "no memory for a group");
+	if (!err)
+		err = wf_join_members_set(&g->members, 0, weft_node_address(g->node), 0);
+	return err ? wf_error_set(e, err, "no memory for a group") : 0;
 }
 
 static int join_as_root(struct weft_group *g, uint64_t until_ns, uint64_t limit_ns,
@@ -74,27 +70,30 @@ static int join_as_root(struct weft_group *g, uint64_t until_ns, uint64_t limit_
 		   : wf_join_as_root(g->node, &g->job, g->bootstrap, until_ns, limit_ns, &g->members, e);
 }
 
-static int join(struct weft_group *g, const char *bootstrap, uint64_t limit_ns)
+/* Make what every group needs that knows its members. */
+static int make_peers(struct weft_group *g, struct wf_error *e)
+{
+	g->peers = calloc(g->job.size, sizeof(*g->peers));
+	if (!g->peers)
+		return wf_error_set(e, -ENOMEM, "no memory for the peers of a group");
+	count_local(g);
+	return 0;
+}
+
+static int join(struct weft_group *g, const char *bootstrap, uint64_t limit_ns, struct wf_error *e)
 {
 	const struct wf_options *options = &g->node->workers[0].engine.options;
 	uint64_t limit = limit_ns ? limit_ns : options->join_ns;
 	uint64_t until = wf_clock_after(wf_clock_now(), limit);
-	struct wf_error e;
-	int err = wf_job_find(options, bootstrap ? bootstrap : options->bootstrap, g->name, &g->job, &e);
+	int err = wf_job_find(options, bootstrap ? bootstrap : options->bootstrap, g->name, &g->job, e);
 
 	if (!err && g->job.size == 1)
-		err = join_alone(g, &e);
+		err = join_alone(g, e);
 	else if (!err && g->job.rank)
-		err = wf_join(g->node, &g->job, until, limit, &g->members, &e);
+		err = wf_join(g->node, &g->job, until, limit, &g->members, e);
 	else if (!err)
-		err = join_as_root(g, until, limit, &e);
-	if (err)
-		return wf_last_copy(&e);
-	g->peers = calloc(g->job.size, sizeof(*g->peers));
-	if (!g->peers)
-		return wf_last_set(-ENOMEM, "no memory for the peers of a group");
-	count_local(g);
-	return 0;
+		err = join_as_root(g, until, limit, e);
+	return err ? err : make_peers(g, e);
 }
 
 static struct weft_group *new_group(struct weft_node *node)
@@ -132,10 +131,9 @@ int weft_join(struct weft_node *node, const struct weft_join_options *options,
 		return -ENOMEM;
 	if (given.name)
 		strcpy(fresh->name, given.name);
-	err = join(fresh, given.bootstrap, given.timeout_ns);
+	err = join(fresh, given.bootstrap, given.timeout_ns, &e);
 	if (err) {
-		/* To close the server may have a sentence of its own. */
-		wf_error_set(&e, err, "%s", wf_last_text());
+		/* First, as the server that is closed may record a sentence of its own. */
 		close_group(fresh);
 		return wf_last_copy(&e);
 	}
@@ -154,37 +152,28 @@ static uint32_t lowest_on_host(const char *const *addresses, uint32_t rank)
 	return lowest;
 }
 
-/* Fill in @g as the program says.  -EINVAL, -ENOMEM: recorded. */
-static int take_addresses(struct weft_group *g, const char *const *addresses)
+/* Fill in @g as the program says.  -EINVAL, -ENOMEM. */
+static int take_addresses(struct weft_group *g, const char *const *addresses, struct wf_error *e)
 {
-	uint32_t size = g->job.size;
 	char host[WF_SOCKET_ADDRESS_BYTES];
-	struct wf_error e;
 	uint16_t port;
+	int err = wf_join_members_init(&g->members, g->job.size);
 
-	g->members.size = size;
-	g->members.addresses = calloc(size, sizeof(*g->members.addresses));
-	g->members.hosts = calloc(size, sizeof(*g->members.hosts));
-	g->peers = calloc(size, sizeof(struct weft_peer *));
-	if (!g->members.addresses || !g->members.hosts || !g->peers)
-		return wf_last_set(-ENOMEM, "no memory for a group");
-	for (uint32_t i = 0; i < size; i++) {
-		if (WF_NEED(addresses[i]))
-			return -EINVAL;
-		if (wf_socket_split(addresses[i], host, sizeof(host), &port, &e))
-			return wf_last_copy(&e);
-		g->members.addresses[i] = strdup(addresses[i]);
-		if (!g->members.addresses[i])
-			return wf_last_set(-ENOMEM, "no memory for a group");
-		g->members.hosts[i] = lowest_on_host(addresses, i);
+	for (uint32_t i = 0; i < g->job.size && !err; i++) {
+		if (!addresses[i])
+			return wf_error_set(e, -EINVAL, "the address of rank %u is NULL", i);
+		if (wf_socket_split(addresses[i], host, sizeof(host), &port, e))
+			return e->code;
+		err = wf_join_members_set(&g->members, i, addresses[i], lowest_on_host(addresses, i));
 	}
-	return 0;
+	return err ? wf_error_set(e, err, "no memory for a group") : make_peers(g, e);
 }
 
 int weft_group_open(struct weft_node *node, uint32_t rank, uint32_t size,
 		    const char *const *addresses, uint64_t number, struct weft_group **group)
 {
 	struct weft_group *fresh;
+	struct wf_error e;
 	int err = wf_check_node(node);
 
 	if (err || WF_NEED(addresses) || WF_NEED(group))
@@ -196,13 +185,12 @@ int weft_group_open(struct weft_node *node, uint32_t rank, uint32_t size,
 	if (!fresh)
 		return -ENOMEM;
 	fresh->job = (struct wf_job){ .launcher = "program", .rank = rank, .size = size };
-	fresh->members.step = number;
-	err = take_addresses(fresh, addresses);
+	err = take_addresses(fresh, addresses, &e);
 	if (err) {
 		close_group(fresh);
-		return err;
+		return wf_last_copy(&e);
 	}
-	count_local(fresh);
+	fresh->members.step = number;
 	*group = fresh;
 	return 0;
 }

@@ -43,6 +43,25 @@ struct join {
 
 WEFT_STREAM_TYPES(join, Weft__Group__Member, Weft__Group__Progress);
 
+int wf_join_members_init(struct wf_join_members *members, uint32_t size)
+{
+	*members = (struct wf_join_members){ .size = size };
+	members->addresses = calloc(size, sizeof(*members->addresses));
+	members->hosts = calloc(size, sizeof(*members->hosts));
+	if (members->addresses && members->hosts)
+		return 0;
+	wf_join_members_fini(members);
+	return -ENOMEM;
+}
+
+int wf_join_members_set(struct wf_join_members *members, uint32_t rank, const char *address,
+			uint32_t host)
+{
+	members->hosts[rank] = host;
+	members->addresses[rank] = strdup(address);
+	return members->addresses[rank] ? 0 : -ENOMEM;
+}
+
 void wf_join_members_fini(struct wf_join_members *members)
 {
 	for (uint32_t i = 0; members->addresses && i < members->size; i++)
@@ -164,8 +183,8 @@ static void list_addresses(struct join *j)
 
 	j->attempt_count = job->board ? 1 : job->ports;
 	for (unsigned i = 0; !job->board && i < job->ports; i++)
-		snprintf(j->attempts[i].address, sizeof(j->attempts[i].address),
-			 strchr(job->host, ':') ? "[%s]:%u" : "%s:%u", job->host, job->port + i);
+		wf_socket_address(job->host, job->port + i, j->attempts[i].address,
+				  sizeof(j->attempts[i].address));
 }
 
 /* Listening to the server. */
@@ -173,26 +192,18 @@ static void list_addresses(struct join *j)
 static int keep_members(const struct join *j, const Weft__Group__Progress *said,
 			struct wf_join_members *members)
 {
-	struct wf_join_members fresh = { .size = j->job->size, .step = said->step };
+	uint32_t size = j->job->size;
+	int err;
 
-	if (said->n_addresses != fresh.size || said->n_hosts != fresh.size)
+	if (said->n_addresses != size || said->n_hosts != size)
 		return -EPROTO;
-	fresh.addresses = calloc(fresh.size, sizeof(*fresh.addresses));
-	fresh.hosts = malloc(fresh.size * sizeof(*fresh.hosts));
-	if (!fresh.addresses || !fresh.hosts)
-		goto no_memory;
-	for (uint32_t i = 0; i < fresh.size; i++) {
-		fresh.hosts[i] = said->hosts[i];
-		fresh.addresses[i] = strdup(said->addresses[i]);
-		if (!fresh.addresses[i])
-			goto no_memory;
-	}
-	*members = fresh;
-	return 0;
-
-no_memory:
-	wf_join_members_fini(&fresh);
-	return -ENOMEM;
+	err = wf_join_members_init(members, size);
+	members->step = said->step;
+	for (uint32_t i = 0; i < size && !err; i++)
+		err = wf_join_members_set(members, i, said->addresses[i], said->hosts[i]);
+	if (err)
+		wf_join_members_fini(members);
+	return err;
 }
 
 static void keep_missing(struct join *j, const Weft__Group__Progress *said)

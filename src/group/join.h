@@ -40,6 +40,13 @@ int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_
 /* Write a text that is the same for all processes of one host and network namespace. */
 void wf_join_host(char host[WF_JOIN_HOST_BYTES]);
 
+/* Make lists for @size members, of whom nothing is known yet.  -ENOMEM, with @members zeroed. */
+int wf_join_members_init(struct wf_join_members *members, uint32_t size);
+
+/* Note the address of @rank, which is copied, and the lowest rank on its host.  -ENOMEM. */
+int wf_join_members_set(struct wf_join_members *members, uint32_t rank, const char *address,
+			uint32_t host);
+
 /* Free what wf_join() has set; zeroed @members are accepted. */
 void wf_join_members_fini(struct wf_join_members *members);
 

@@ -49,7 +49,7 @@ static bool is_loopback(const char *from)
 	char host[WF_SOCKET_ADDRESS_BYTES];
 
 	host_of(from, host);
-	return !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+	return wf_socket_is_loopback(host);
 }
 
 bool wf_crowd_admits(struct wf_crowd *c, uint32_t source, const char *from, uint64_t now_ns)

@@ -502,9 +502,8 @@ static int find_host_address(struct wf_engine *engine, struct wf_error *e)
 				    "listening on %s needs WEFT_ADVERTISE: the address that others use",
 				    wf_door_address(engine->door));
 	/* An advertised host without its own port has the door's. */
-	snprintf(engine->address, sizeof(engine->address),
-		 strchr(engine->host_address, ':') ? "[%s]:%u" : "%s:%u", engine->host_address,
-		 port ? port : door_port);
+	wf_socket_address(engine->host_address, port ? port : door_port, engine->address,
+			  sizeof(engine->address));
 	return 0;
 }
 

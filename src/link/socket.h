@@ -10,6 +10,8 @@
 #ifndef WF_SOCKET_H
 #define WF_SOCKET_H
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
 #include "util/error.h"
 
@@ -158,5 +160,18 @@ ssize_t wf_socket_receive(struct wf_socket *s, void *bytes, size_t count, int *f
 /* Split "host:port" or "[v6]:port"; the port is a number.  -EINVAL with a sentence. */
 int wf_socket_split(const char *address, char *host, size_t host_bytes, uint16_t *port,
 		    struct wf_error *e);
+
+/* Write "host:port", or "[v6]:port", to @address, cut if too long. */
+static inline void wf_socket_address(const char *host, unsigned port, char *address,
+				     size_t bytes)
+{
+	snprintf(address, bytes, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+}
+
+/* Is @host, a number, reached from its own host alone? */
+static inline bool wf_socket_is_loopback(const char *host)
+{
+	return !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+}
 
 #endif
