@@ -115,11 +115,9 @@ static size_t equal_part(size_t count, uint32_t size)
 static struct slice slice_of(const struct body *body, size_t each, uint32_t rank)
 {
 	size_t piece = PIECE_BYTES / body->reduce.element_bytes;
-	struct slice slice = { .first = WF_MIN(rank * each, body->count) };
+	size_t first = WF_MIN(rank * each, body->count), count = WF_MIN(body->count - first, each);
 
-	slice.count = WF_MIN(body->count - slice.first, each);
-	slice.pieces = (slice.count + piece - 1) / piece;
-	return slice;
+	return (struct slice){ .first = first, .count = count, .pieces = (count + piece - 1) / piece };
 }
 
 /* Elements of piece number @index of @slice. */
@@ -227,11 +225,21 @@ static int send_whole(struct weft_group *group, const struct body *body, struct 
 	return 0;
 }
 
-/* The only process of a group has all there is. */
-static void copy_alone(const struct body *body)
+/* Copy this process's own part, which goes over no fabric. */
+static void copy_own(unsigned char *to, const unsigned char *from, size_t bytes)
 {
-	if (body->in != body->out)
-		memmove(body->out, body->in, body->in_bytes);
+	if (to != from && bytes)
+		memmove(to, from, bytes);
+}
+
+/* Begin @x, which combines @body.  The only process of a group has all there is. */
+static int launch_reduction(struct weft_group *group, const struct body *body,
+			    struct wf_exchange *x, const struct weft_op_options *options,
+			    struct weft_op **op)
+{
+	if (group->job.size == 1)
+		copy_own(body->out, body->in, body->in_bytes);
+	return wf_exchange_launch(x, options, op);
 }
 
 int weft_all_reduce(struct weft_group *group, const struct weft_tensor *in,
@@ -254,11 +262,7 @@ int weft_all_reduce(struct weft_group *group, const struct weft_tensor *in,
 	else if (!err)
 		err = cut(group, WF_EXCHANGE_ALL_REDUCE, &body, equal_part(body.count, group->job.size),
 			  true, &x);
-	if (err)
-		return err;
-	if (group->job.size == 1)
-		copy_alone(&body);
-	return wf_exchange_launch(x, options, op);
+	return err ? err : launch_reduction(group, &body, x, options, op);
 }
 
 int weft_reduce_scatter(struct weft_group *group, const struct weft_tensor *in,
@@ -279,11 +283,7 @@ int weft_reduce_scatter(struct weft_group *group, const struct weft_tensor *in,
 	if (!err)
 		err = cut(group, WF_EXCHANGE_REDUCE_SCATTER, &body, body.count / group->job.size, false,
 			  &x);
-	if (err)
-		return err;
-	if (group->job.size == 1)
-		copy_alone(&body);
-	return wf_exchange_launch(x, options, op);
+	return err ? err : launch_reduction(group, &body, x, options, op);
 }
 
 /* Combine all of @body at @root: there, or from here. */
@@ -291,12 +291,9 @@ static int send_to_root(struct weft_group *group, uint32_t root, const struct bo
 			struct wf_exchange **x)
 {
 	uint32_t size = group->job.size, self = group->job.rank;
-	struct slice all = { .count = body->count };
-	size_t piece = PIECE_BYTES / body->reduce.element_bytes;
-	int err;
+	struct slice all = slice_of(body, body->count, 0);
+	int err = wf_exchange_new(group, WF_EXCHANGE_REDUCE, all.pieces * size, all.pieces, x);
 
-	all.pieces = (all.count + piece - 1) / piece;
-	err = wf_exchange_new(group, WF_EXCHANGE_REDUCE, all.pieces * size, all.pieces, x);
 	if (!err && self == root) {
 		struct slices s = { .x = *x, .body = body, .self = self, .size = size };
 
@@ -327,36 +324,29 @@ int weft_reduce(struct weft_group *group, uint32_t root, const struct weft_tenso
 		err = wf_last_set(-EINVAL, "%zu bytes do not become %zu", body.in_bytes, body.out_bytes);
 	if (!err)
 		err = send_to_root(group, root, &body, &x);
-	if (err)
-		return err;
-	if (group->job.size == 1)
-		copy_alone(&body);
-	return wf_exchange_launch(x, options, op);
+	return err ? err : launch_reduction(group, &body, x, options, op);
 }
 
 /* Collectives that combine nothing */
 
-/* Copy this process's own part, which goes over no fabric. */
-static void copy_own(unsigned char *to, const unsigned char *from, size_t bytes)
-{
-	if (to != from && bytes)
-		memmove(to, from, bytes);
-}
-
-/* Add the transfers in which each part of @out comes from its rank, and @in goes to all. */
-static int gather_all(struct weft_group *group, const struct body *body, struct wf_exchange **x)
+/*
+ * Exchange parts of @part bytes with all others, as @kind: each part of @out comes from its rank, and
+ * each rank gets the part of @in that is its rank times @apart behind the beginning.
+ */
+static int exchange_parts(struct weft_group *group, enum wf_exchange_kind kind,
+			  const struct body *body, size_t part, size_t apart, struct wf_exchange **x)
 {
 	uint32_t size = group->job.size, self = group->job.rank;
-	int err = wf_exchange_new(group, WF_EXCHANGE_ALL_GATHER, 2 * size, 0, x);
+	int err = wf_exchange_new(group, kind, 2 * size, 0, x);
 
 	for (uint32_t i = 1; i < size && !err; i++) {
 		uint32_t rank = (self + i) % size;
 
-		wf_exchange_recv(*x, rank, 0, body->out + rank * body->in_bytes, body->in_bytes);
-		wf_exchange_send(*x, rank, 0, body->in, body->in_bytes, WF_EXCHANGE_AT_ONCE);
+		wf_exchange_recv(*x, rank, 0, body->out + rank * part, part);
+		wf_exchange_send(*x, rank, 0, body->in + rank * apart, part, WF_EXCHANGE_AT_ONCE);
 	}
 	if (!err)
-		copy_own(body->out + self * body->in_bytes, body->in, body->in_bytes);
+		copy_own(body->out + self * part, body->in + self * apart, part);
 	return err;
 }
 
@@ -374,7 +364,7 @@ int weft_all_gather(struct weft_group *group, const struct weft_tensor *in,
 	if (!err)
 		err = check_parts(group, body.out_bytes, body.in_bytes);
 	if (!err)
-		err = gather_all(group, &body, &x);
+		err = exchange_parts(group, WF_EXCHANGE_ALL_GATHER, &body, body.in_bytes, 0, &x);
 	return err ? err : wf_exchange_launch(x, options, op);
 }
 
@@ -464,29 +454,13 @@ int weft_scatter(struct weft_group *group, uint32_t root, const struct weft_tens
 	return err ? err : wf_exchange_launch(x, options, op);
 }
 
-static int exchange_all(struct weft_group *group, const struct body *body, struct wf_exchange **x)
-{
-	uint32_t size = group->job.size, self = group->job.rank;
-	size_t part = body->in_bytes / size;
-	int err = wf_exchange_new(group, WF_EXCHANGE_ALL_TO_ALL, 2 * size, 0, x);
-
-	for (uint32_t i = 1; i < size && !err; i++) {
-		uint32_t rank = (self + i) % size;
-
-		wf_exchange_recv(*x, rank, 0, body->out + rank * part, part);
-		wf_exchange_send(*x, rank, 0, body->in + rank * part, part, WF_EXCHANGE_AT_ONCE);
-	}
-	if (!err)
-		copy_own(body->out + self * part, body->in + self * part, part);
-	return err;
-}
-
 int weft_all_to_all(struct weft_group *group, const struct weft_tensor *in,
 		    const struct weft_tensor *out, const struct weft_op_options *options,
 		    struct weft_op **op)
 {
 	struct wf_exchange *x;
 	struct body body;
+	size_t part;
 	int err;
 
 	if (WF_NEED(in) || WF_NEED(out))
@@ -497,8 +471,10 @@ int weft_all_to_all(struct weft_group *group, const struct weft_tensor *in,
 				  body.in_bytes, group->job.size, body.out_bytes);
 	if (!err && body.in == body.out && group->job.size > 1 && body.in_bytes)
 		err = wf_last_set(-EINVAL, "an all_to_all in place");
-	if (!err)
-		err = exchange_all(group, &body, &x);
+	if (err)
+		return err;
+	part = body.in_bytes / group->job.size;
+	err = exchange_parts(group, WF_EXCHANGE_ALL_TO_ALL, &body, part, part, &x);
 	return err ? err : wf_exchange_launch(x, options, op);
 }
 
@@ -531,27 +507,14 @@ int weft_group_broadcast(struct weft_group *group, uint32_t root, const struct w
 	return err ? err : wf_exchange_launch(x, options, op);
 }
 
-static int meet_all(struct weft_group *group, struct wf_exchange **x)
-{
-	uint32_t size = group->job.size, self = group->job.rank;
-	int err = wf_exchange_new(group, WF_EXCHANGE_BARRIER, 2 * size, 0, x);
-
-	for (uint32_t i = 1; i < size && !err; i++) {
-		uint32_t rank = (self + i) % size;
-
-		wf_exchange_recv(*x, rank, 0, NULL, 0);
-		wf_exchange_send(*x, rank, 0, NULL, 0, WF_EXCHANGE_AT_ONCE);
-	}
-	return err;
-}
-
 int weft_barrier(struct weft_group *group, const struct weft_op_options *options,
 		 struct weft_op **op)
 {
+	const struct body nothing = { 0 };
 	struct wf_exchange *x;
 	int err = WF_NEED(group) ? -EINVAL : wf_check_node(group->node);
 
 	if (!err)
-		err = meet_all(group, &x);
+		err = exchange_parts(group, WF_EXCHANGE_BARRIER, &nothing, 0, 0, &x);
 	return err ? err : wf_exchange_launch(x, options, op);
 }
