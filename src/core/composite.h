@@ -12,7 +12,7 @@
 #include <weft/weft.h>
 #include "util/error.h"
 
-/* The maker's functions.  All but free() run on the operation's worker. */
+/* The maker's functions.  All but free() and what describes run on the operation's worker. */
 struct wf_composite_functions {
 	/* Begin, which may end the operation at once. */
 	void (*start)(void *maker);

@@ -3,8 +3,8 @@
  * A file that all processes see, where rank 0 writes its address: WEFT_BOOTSTRAP=file:PATH, with
  * WEFT_RANK and WEFT_SIZE or the rank of any launcher.
  *
- * A file that an earlier job has left is no harm: nobody answers at its address, or somebody who
- * does not know this job, and the file is read again.
+ * A file that an earlier job has left costs time: its address is dialled for WEFT_CONNECT_TIMEOUT if
+ * nobody answers there, or refused by somebody who does not know this job, and the file is read again.
  */
 #include "group/launcher.h"
 

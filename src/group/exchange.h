@@ -62,8 +62,8 @@ void wf_exchange_send(struct wf_exchange *x, uint32_t rank, uint32_t tag, const 
 		      size_t bytes, uint32_t after);
 
 /*
- * Let @cell wait until send number @tag to @rank, which is added already, has ended, too: its data
- * is where the cell's result goes.
+ * Let @cell wait until the send that was added last has ended, too: its data is where the cell's
+ * result goes.
  */
 void wf_exchange_hold(struct wf_exchange *x, uint32_t cell);
 

@@ -4,7 +4,7 @@
  *
  * Arrays are combined in the order in which they are given, in any block of elements, so that the
  * same arrays give the same bits everywhere.  Numbers of 16 bits are summed up and multiplied as
- * float32, and rounded once.  Sums and products of integers wrap.  Of booleans a sum and the largest
+ * float32, and rounded once; an average divides the rounded sum, and is rounded again.  Sums and products of integers wrap.  Of booleans a sum and the largest
  * are "or", a product and the smallest "and".
  *
  * Threads: any.

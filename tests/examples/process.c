@@ -43,7 +43,7 @@ void process_start(struct process *p, const char *const *variables,
 	memset(p, 0, sizeof(*p));
 	p->out = memfd_create("out", 0);
 	p->err = memfd_create("err", 0);
-	/* What several processes write at once is lost without: such a file has no lock of its place. */
+	/* Without O_APPEND one of two writes at once is lost: a memfd has no lock of its place. */
 	assert_true(p->out >= 0 && p->err >= 0 && !fcntl(p->out, F_SETFL, O_APPEND) &&
 		    !fcntl(p->err, F_SETFL, O_APPEND));
 

@@ -184,7 +184,7 @@ static void processes_meet_by_a_file(void **state)
 	int fd = mkstemp(path);
 
 	(void)state;
-	/* What an earlier job has left there is an address at which nobody answers. */
+	/* An earlier job has left an address there at which nobody answers. */
 	assert_true(fd >= 0 && dprintf(fd, "127.0.0.1:%u\n", a_port()) > 0);
 	close(fd);
 	for (unsigned i = RANKS; i--;) {
@@ -295,7 +295,7 @@ static void a_rank_that_died_before_all_were_there_may_come_again(void **state)
 	all_met(RANKS, "address");
 }
 
-/* Who is missing, and what does not fit. */
+/* Missing ranks, and processes that differ. */
 
 static void all_hear_which_ranks_are_missing(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What launchers say, read from an environment made by hand. */
+/* Words of launchers, read from an environment made by hand. */
 #include "group/launcher.h"
 
 #include <errno.h>
