@@ -22,9 +22,12 @@
  * Bytes that are sent by themselves, and combined at once.  64 MiB over four processes on two cores
  * took 103, 66, 61, 55 and 58 ms over shm with pieces of 64 KiB, 256 KiB, 1 MiB, 4 MiB and all of a
  * slice, and 265, 146, 118, 99 and 98 over tcp: what each piece costs by itself outweighs that it
- * stays in the cache.
+ * stays in the cache.  In a large group pieces are smaller, as all of two come to one process at
+ * once.
  */
-#define PIECE_BYTES (4 * 1024 * 1024)
+#define PIECE_BYTES_MAX (4 * 1024 * 1024)
+#define PIECE_BYTES_MIN (64 * 1024)
+#define PIECES_BYTES (16 * 1024 * 1024)
 
 /* Arguments, checked. */
 struct body {
@@ -32,6 +35,7 @@ struct body {
 	unsigned char *out;
 	size_t in_bytes, out_bytes;
 	size_t count;        /* elements of @in */
+	uint32_t size;       /* processes */
 	struct wf_reduce reduce;
 };
 
@@ -59,7 +63,7 @@ static int check_body(struct weft_group *group, const struct weft_tensor *in,
 	unsigned char *data = NULL;
 	int err = WF_NEED(group) ? -EINVAL : wf_check_node(group->node);
 
-	*body = (struct body){ 0 };
+	*body = (struct body){ .size = err ? 0 : group->job.size };
 	if (!err && in)
 		err = check_tensor(in, "the tensor", &data, &body->in_bytes);
 	body->in = data;
@@ -70,12 +74,12 @@ static int check_body(struct weft_group *group, const struct weft_tensor *in,
 	return err;
 }
 
-static int check_reduction(const struct weft_group *group, const struct weft_tensor *in,
-			   enum weft_reduction reduction, struct body *body)
+static int check_reduction(const struct weft_tensor *in, enum weft_reduction reduction,
+			   struct body *body)
 {
 	struct wf_error e;
 
-	if (wf_reduce_find(in->dtype, reduction, group->job.size, &body->reduce, &e))
+	if (wf_reduce_find(in->dtype, reduction, &body->reduce, &e))
 		return wf_last_copy(&e);
 	body->count = body->in_bytes / body->reduce.element_bytes;
 	return 0;
@@ -111,19 +115,29 @@ static size_t equal_part(size_t count, uint32_t size)
 	return ((count + size - 1) / size + 63) / 64 * 64;
 }
 
+/* Elements of a piece of @body, a power of two of them. */
+static size_t piece_length(const struct body *body)
+{
+	size_t bytes = PIECE_BYTES_MAX;
+
+	while (bytes > PIECE_BYTES_MIN && bytes * (body->size - 1) > PIECES_BYTES)
+		bytes /= 2;
+	return bytes / body->reduce.element_bytes;
+}
+
 /* The slice of @rank, of @each elements as long as there are so many. */
 static struct slice slice_of(const struct body *body, size_t each, uint32_t rank)
 {
-	size_t piece = PIECE_BYTES / body->reduce.element_bytes;
+	size_t piece = piece_length(body);
 	size_t first = WF_MIN(rank * each, body->count), count = WF_MIN(body->count - first, each);
 
 	return (struct slice){ .first = first, .count = count, .pieces = (count + piece - 1) / piece };
 }
 
 /* Elements of piece number @index of @slice. */
-static struct slice piece_of(const struct wf_reduce *reduce, const struct slice *slice, size_t index)
+static struct slice piece_of(const struct body *body, const struct slice *slice, size_t index)
 {
-	size_t piece = PIECE_BYTES / reduce->element_bytes;
+	size_t piece = piece_length(body);
 	struct slice p = { .first = slice->first + index * piece };
 
 	p.count = WF_MIN(slice->count - index * piece, piece);
@@ -144,7 +158,7 @@ static void add_own(const struct slices *s, const struct slice *own, unsigned ch
 	const struct wf_reduce *reduce = &s->body->reduce;
 
 	for (size_t i = 0; i < own->pieces; i++) {
-		struct slice piece = piece_of(reduce, own, i);
+		struct slice piece = piece_of(s->body, own, i);
 		size_t bytes = piece.count * reduce->element_bytes;
 		unsigned char *to = out + (piece.first - own->first) * reduce->element_bytes;
 		uint32_t cell = wf_exchange_cell(s->x, reduce,
@@ -165,7 +179,7 @@ static void add_other(const struct slices *s, uint32_t rank, const struct slice 
 	const struct wf_reduce *reduce = &s->body->reduce;
 
 	for (size_t i = 0; i < slice->pieces; i++) {
-		struct slice piece = piece_of(reduce, slice, i);
+		struct slice piece = piece_of(s->body, slice, i);
 		size_t at = piece.first * reduce->element_bytes;
 		size_t bytes = piece.count * reduce->element_bytes;
 
@@ -254,7 +268,7 @@ int weft_all_reduce(struct weft_group *group, const struct weft_tensor *in,
 		return -EINVAL;
 	err = check_body(group, in, out, &body);
 	if (!err)
-		err = check_reduction(group, in, reduction, &body);
+		err = check_reduction(in, reduction, &body);
 	if (!err && body.in_bytes != body.out_bytes)
 		err = wf_last_set(-EINVAL, "%zu bytes do not become %zu", body.in_bytes, body.out_bytes);
 	if (!err && body.in_bytes * (group->job.size - 1) <= WHOLE_BYTES_MAX)
@@ -279,7 +293,7 @@ int weft_reduce_scatter(struct weft_group *group, const struct weft_tensor *in,
 	if (!err)
 		err = check_parts(group, body.in_bytes, body.out_bytes);
 	if (!err)
-		err = check_reduction(group, in, reduction, &body);
+		err = check_reduction(in, reduction, &body);
 	if (!err)
 		err = cut(group, WF_EXCHANGE_REDUCE_SCATTER, &body, body.count / group->job.size, false,
 			  &x);
@@ -319,7 +333,7 @@ int weft_reduce(struct weft_group *group, uint32_t root, const struct weft_tenso
 		return -EINVAL;
 	err = check_body(group, in, root == group->job.rank ? out : NULL, &body);
 	if (!err)
-		err = check_reduction(group, in, reduction, &body);
+		err = check_reduction(in, reduction, &body);
 	if (!err && body.out && body.in_bytes != body.out_bytes)
 		err = wf_last_set(-EINVAL, "%zu bytes do not become %zu", body.in_bytes, body.out_bytes);
 	if (!err)

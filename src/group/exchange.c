@@ -15,6 +15,9 @@
 
 #define NO_CELL UINT32_MAX
 
+/* Cells whose parts are on their way: those of one come while another is combined. */
+#define CELLS_AT_ONCE 2
+
 static const char *const names[] = {
 	[WF_EXCHANGE_BARRIER] = "barrier",
 	[WF_EXCHANGE_ALL_REDUCE] = "all_reduce",
@@ -30,13 +33,15 @@ static const char *const names[] = {
 /* One send or receive. */
 struct transfer {
 	struct wf_exchange *x;
-	struct weft_op *op;  /* NULL: not begun */
-	void *data;          /* NULL: a receive for a cell, or no bytes */
+	struct weft_op *op;  /* NULL: not begun; under the exchange's lock, as is ended */
+	void *data;          /* NULL: no bytes, or a receive for a cell that has not begun */
 	size_t bytes;
 	uint32_t rank, tag;
 	uint32_t cell;       /* NO_CELL: none; of a receive or held send: it is needed there */
 	bool is_send;
 	bool waits;          /* the send begins when the cell is combined */
+	bool ended;
+	bool misfits;        /* the tensor that came is no part of this collective */
 };
 
 struct cell {
@@ -51,7 +56,7 @@ struct wf_exchange {
 	struct weft_op *op;
 	struct weft_group *group; /* a reference until the end */
 	enum wf_exchange_kind kind;
-	uint32_t number;
+	uint32_t number, size, self;
 	struct wf_reduce reduce;
 
 	pthread_mutex_t lock;     /* all below, while the exchange runs */
@@ -60,11 +65,13 @@ struct wf_exchange {
 	struct wf_error e;        /* first failure */
 	struct wf_loop_task end_task;
 
+	/* Constant while the exchange runs, but for what each transfer and cell has of its own. */
 	uint32_t transfer_count, cell_count;
 	struct transfer *transfers;
 	struct cell *cells;
-	pthread_mutex_t combining; /* cells are combined one after the other */
-	const void **arrays;       /* arrays of a cell, by rank; under combining */
+	const void **arrays;      /* arrays of each cell at once, by rank */
+	unsigned char *parts;     /* memory for the parts of each cell at once */
+	size_t part_bytes, parts_bytes; /* room of one part; of all */
 };
 
 /* Making an exchange */
@@ -78,7 +85,7 @@ int wf_exchange_new(struct weft_group *group, enum wf_exchange_kind kind, size_t
 		return wf_last_set(-ENOMEM, "no memory for a collective");
 	fresh->transfers = calloc(transfers + 1, sizeof(*fresh->transfers));
 	fresh->cells = calloc(cells + 1, sizeof(*fresh->cells));
-	fresh->arrays = calloc(group->job.size, sizeof(*fresh->arrays));
+	fresh->arrays = calloc((size_t)CELLS_AT_ONCE * group->job.size, sizeof(*fresh->arrays));
 	if (!fresh->transfers || !fresh->cells || !fresh->arrays) {
 		free(fresh->transfers);
 		free(fresh->cells);
@@ -89,8 +96,9 @@ int wf_exchange_new(struct weft_group *group, enum wf_exchange_kind kind, size_t
 	fresh->group = group;
 	atomic_fetch_add(&group->refs, 1);
 	fresh->kind = kind;
+	fresh->size = group->job.size;
+	fresh->self = group->job.rank;
 	pthread_mutex_init(&fresh->lock, NULL);
-	pthread_mutex_init(&fresh->combining, NULL);
 	*x = fresh;
 	return 0;
 }
@@ -120,6 +128,8 @@ void wf_exchange_recv_for_cell(struct wf_exchange *x, uint32_t rank, uint32_t ta
 
 	add(x, rank, tag, NULL, bytes)->cell = cell;
 	x->cells[cell].missing++;
+	/* No two parts share a line of the cache. */
+	x->part_bytes = WF_MAX(x->part_bytes, (bytes + 63) / 64 * 64);
 }
 
 void wf_exchange_recv(struct wf_exchange *x, uint32_t rank, uint32_t tag, void *into, size_t bytes)
@@ -143,6 +153,45 @@ void wf_exchange_hold(struct wf_exchange *x, uint32_t cell)
 	x->cells[cell].missing++;
 }
 
+/*
+ * Find memory for the parts of the cells at once.  It is the exchange's own: parts in the pool of
+ * the node, which others fill too, might all wait for the one that finds no room.
+ */
+static int take_parts(struct wf_exchange *x)
+{
+	struct weft_group *group = x->group;
+
+	x->parts_bytes = x->part_bytes * (x->size - 1) * WF_MIN(x->cell_count, CELLS_AT_ONCE);
+	pthread_mutex_lock(&group->lock);
+	if (group->spare_bytes >= x->parts_bytes) {
+		x->parts = group->spare;
+		x->parts_bytes = group->spare_bytes;
+		group->spare = NULL;
+		group->spare_bytes = 0;
+	}
+	pthread_mutex_unlock(&group->lock);
+	if (!x->parts && x->parts_bytes)
+		x->parts = aligned_alloc(64, x->parts_bytes);
+	return x->parts || !x->parts_bytes ? 0 : wf_last_set(-ENOMEM, "no memory for a collective");
+}
+
+/* Leave the memory for parts to the group's next exchange, unless that has more. */
+static void give_parts(struct wf_exchange *x)
+{
+	struct weft_group *group = x->group;
+	unsigned char *unused = x->parts;
+
+	pthread_mutex_lock(&group->lock);
+	if (x->parts_bytes > group->spare_bytes) {
+		unused = group->spare;
+		group->spare = x->parts;
+		group->spare_bytes = x->parts_bytes;
+	}
+	pthread_mutex_unlock(&group->lock);
+	x->parts = NULL;
+	free(unused);
+}
+
 static void free_exchange(void *maker)
 {
 	struct wf_exchange *x = maker;
@@ -150,7 +199,6 @@ static void free_exchange(void *maker)
 	for (uint32_t i = 0; i < x->transfer_count; i++)
 		if (x->transfers[i].op)
 			weft_op_free(x->transfers[i].op);
-	pthread_mutex_destroy(&x->combining);
 	pthread_mutex_destroy(&x->lock);
 	free(x->transfers);
 	free(x->cells);
@@ -171,6 +219,7 @@ static void finish(struct wf_loop_task *task)
 	struct wf_exchange *x = WF_CONTAINER(task, struct wf_exchange, end_task);
 	struct weft_group *group = x->group;
 
+	give_parts(x);
 	x->group = NULL;
 	wf_group_put(group);
 	wf_op_finish(x->op, x->failed ? &x->e : NULL, WEFT_EXECUTED_MAYBE);
@@ -190,6 +239,21 @@ static void leave(struct wf_exchange *x)
 	wf_loop_submit(&x->op->worker->engine.loop, &x->end_task);
 }
 
+/* Stop the transfers of this process, which others hear of by their deadlines. */
+static void cancel_all(struct wf_exchange *x)
+{
+	for (uint32_t i = 0; i < x->transfer_count; i++) {
+		struct transfer *t = &x->transfers[i];
+		struct weft_op *op;
+
+		pthread_mutex_lock(&x->lock);
+		op = t->ended ? NULL : t->op;
+		pthread_mutex_unlock(&x->lock);
+		if (op)
+			weft_cancel(op);
+	}
+}
+
 /*
  * Note the first failure and stop what runs.  All others hear of it by the abort of the group's
  * step, in which all its collectives are.
@@ -207,88 +271,107 @@ static void fail(struct wf_exchange *x, const struct wf_error *e)
 	pthread_mutex_unlock(&x->lock);
 	if (!first)
 		return;
-	wf_error_within(&x->e, "%s number %u of %u processes", names[x->kind], x->number,
-			group->job.size);
-	weft_step_abort(group->node, group->members.step, wf_status_of(e->code), x->e.text);
-}
-
-static void fail_by(struct wf_exchange *x, const struct weft_op *op)
-{
-	struct wf_error e;
-
-	wf_error_set(&e, wf_status_code(weft_op_status(op)), "%s", weft_op_message(op));
-	fail(x, &e);
+	wf_error_within(&x->e, "%s number %u of %u processes", names[x->kind], x->number, x->size);
+	if (weft_step_abort(group->node, group->members.step, wf_status_of(e->code), x->e.text))
+		cancel_all(x);
 }
 
 /* Transfers */
 
 static void begin(struct transfer *t);
 
-/* Combine what has come for @cell, and give back the memory that it came in. */
-static void combine(struct wf_exchange *x, struct cell *cell)
+/* Begin the receives of cell number @index, if there is one, in the memory of one that is combined. */
+static void begin_cell(struct wf_exchange *x, uint32_t index)
 {
-	uint32_t size = x->group->job.size, self = x->group->job.rank, next = cell->first;
+	uint32_t others = x->size - 1;
+	unsigned char *part = x->parts + x->part_bytes * others * (index % CELLS_AT_ONCE);
 
-	pthread_mutex_lock(&x->combining);
-	for (uint32_t rank = 0; rank < size; rank++)
-		x->arrays[rank] = rank == self
-					  ? cell->own
-					  : weft_op_tensor(x->transfers[next++].op, NULL)->data;
-	wf_reduce_run(&x->reduce, cell->out, x->arrays, size, cell->count);
-	pthread_mutex_unlock(&x->combining);
-	for (uint32_t i = cell->first; i < next; i++) {
-		weft_op_free(x->transfers[i].op);
-		x->transfers[i].op = NULL;
+	for (uint32_t i = 0; index < x->cell_count && i < others; i++) {
+		struct transfer *t = &x->transfers[x->cells[index].first + i];
+
+		t->data = part + x->part_bytes * i;
+		begin(t);
 	}
+}
+
+static void combine(struct wf_exchange *x, uint32_t index)
+{
+	const struct cell *cell = &x->cells[index];
+	const void **arrays = x->arrays + (size_t)x->size * (index % CELLS_AT_ONCE);
+	uint32_t next = cell->first;
+
+	for (uint32_t rank = 0; rank < x->size; rank++)
+		arrays[rank] = rank == x->self ? cell->own : x->transfers[next++].data;
+	wf_reduce_run(&x->reduce, cell->out, arrays, x->size, cell->count);
 }
 
 /* The cell of @t needs @t no longer.  The last that it needs lets it be combined. */
 static void give_to_cell(struct transfer *t)
 {
 	struct wf_exchange *x = t->x;
-	struct cell *cell = &x->cells[t->cell];
 	bool complete;
 
 	pthread_mutex_lock(&x->lock);
-	complete = !--cell->missing && !x->failed;
+	complete = !--x->cells[t->cell].missing && !x->failed;
 	pthread_mutex_unlock(&x->lock);
 	if (!complete)
 		return;
-	combine(x, cell);
+	combine(x, t->cell);
+	begin_cell(x, t->cell + CELLS_AT_ONCE);
 	for (uint32_t i = 0; i < x->transfer_count; i++)
 		if (x->transfers[i].waits && x->transfers[i].cell == t->cell)
 			begin(&x->transfers[i]);
 }
 
 /*
- * Is what has come of the size and the collective that are expected?  A peer may send anything: a
- * dead tensor, or elements of another size.
+ * Is @came of the size and the collective that are expected?  A peer may send anything: a dead
+ * tensor, or elements of another size.
  */
-static bool fits(const struct transfer *t)
+static bool fits(const struct transfer *t, const struct weft_tensor *came)
 {
-	const struct weft_tensor *came = weft_op_tensor(t->op, NULL);
-
-	if (!came || came->ndim != 1 + (int32_t)t->x->kind || came->dtype.code != WEFT_UINT ||
+	if (came->ndim != 1 + (int32_t)t->x->kind || came->dtype.code != WEFT_UINT ||
 	    came->dtype.bits != 8 || came->dtype.lanes != 1)
 		return false;
 	for (int32_t i = 0; i < came->ndim; i++)
 		if (came->shape[i] != (i ? 1 : (int64_t)t->bytes))
 			return false;
-	return came->data || !t->bytes;
+	return true;
+}
+
+static void *find_room(void *arg, const struct weft_tensor *want, uint64_t bytes)
+{
+	struct transfer *t = arg;
+
+	(void)bytes;
+	t->misfits = !fits(t, want);
+	return t->misfits ? NULL : t->data;
+}
+
+/* Does what has come for @t fit?  Where there are no bytes, nobody has asked for room. */
+static bool has_come(const struct transfer *t, struct weft_op *op)
+{
+	const struct weft_tensor *came = weft_op_tensor(op, NULL);
+
+	return came && fits(t, came) && (came->data || !t->bytes);
 }
 
 static void ended(struct weft_op *op, void *arg)
 {
 	struct transfer *t = arg;
 	struct wf_exchange *x = t->x;
+	enum weft_status status = weft_op_status(op);
 	struct wf_error e;
 
-	if (weft_op_status(op) != WEFT_OK) {
-		fail_by(x, op);
-	} else if (!t->is_send && !fits(t)) {
+	pthread_mutex_lock(&x->lock);
+	t->ended = true;
+	pthread_mutex_unlock(&x->lock);
+	if (t->misfits || (status == WEFT_OK && !t->is_send && !has_come(t, op))) {
 		wf_error_set(&e, -EINVAL,
 			     "rank %u has begun another collective, or with tensors of another size",
 			     t->rank);
+		fail(x, &e);
+	} else if (status != WEFT_OK) {
+		wf_error_set(&e, wf_status_code(status), "%s", weft_op_message(op));
 		fail(x, &e);
 	} else if (t->cell != NO_CELL && !t->waits) {
 		give_to_cell(t);
@@ -296,7 +379,7 @@ static void ended(struct weft_op *op, void *arg)
 	leave(x);
 }
 
-static int submit(struct transfer *t)
+static int submit(struct transfer *t, struct weft_op **op)
 {
 	struct weft_recv_options r = WEFT_RECV_OPTIONS_INIT;
 	struct weft_send_options s = WEFT_SEND_OPTIONS_INIT;
@@ -319,21 +402,30 @@ static int submit(struct transfer *t)
 	if (err)
 		return err;
 	if (t->is_send)
-		return weft_send(peer, group->members.step, key, sizeof(key), &tensor, &s, &t->op);
-	return weft_recv(group->node, peer, group->members.step, key, sizeof(key), t->data ? &tensor : NULL,
-			 &r, &t->op);
+		return weft_send(peer, group->members.step, key, sizeof(key), &tensor, &s, op);
+	r.alloc = find_room;
+	r.alloc_arg = t;
+	return weft_recv(group->node, peer, group->members.step, key, sizeof(key), NULL, &r, op);
 }
 
 static void begin(struct transfer *t)
 {
 	struct wf_exchange *x = t->x;
+	struct weft_op *op = NULL;
 	struct wf_error e;
+	bool failed;
 	int err;
 
 	pthread_mutex_lock(&x->lock);
 	x->running++;
 	pthread_mutex_unlock(&x->lock);
-	err = submit(t);
+	err = submit(t, &op);
+	pthread_mutex_lock(&x->lock);
+	t->op = op;
+	failed = x->failed;
+	pthread_mutex_unlock(&x->lock);
+	if (!err && failed)
+		weft_cancel(op);
 	if (!err)
 		return;
 	wf_error_set(&e, err, "%s", wf_last_text());
@@ -348,8 +440,10 @@ static void start(void *maker)
 	struct wf_exchange *x = maker;
 
 	x->started = true;
+	for (uint32_t i = 0; i < CELLS_AT_ONCE; i++)
+		begin_cell(x, i);
 	for (uint32_t i = 0; i < x->transfer_count; i++)
-		if (!x->transfers[i].is_send)
+		if (!x->transfers[i].is_send && x->transfers[i].cell == NO_CELL)
 			begin(&x->transfers[i]);
 	for (uint32_t i = 0; i < x->transfer_count; i++)
 		if (x->transfers[i].is_send && !x->transfers[i].waits)
@@ -373,22 +467,33 @@ static void describe(const void *maker, char *text)
 	wf_describe_add(text, "%s number %u", names[x->kind], x->number);
 }
 
-static void describe_wait(const void *maker, char *text, size_t bytes)
+/* Has something not come yet that was asked of @rank?  Under the lock. */
+static bool waits_for(const struct wf_exchange *x, uint32_t rank)
 {
-	const struct wf_exchange *x = maker;
-	uint32_t ranks[8] = { 0 }, count = 0, total = 0, last = UINT32_MAX;
-	char list[120];
-
 	for (uint32_t i = 0; i < x->transfer_count; i++) {
 		const struct transfer *t = &x->transfers[i];
 
-		if (t->is_send || !t->op || weft_op_ended(t->op) || t->rank == last)
+		if (t->rank == rank && !t->is_send && t->op && !t->ended)
+			return true;
+	}
+	return false;
+}
+
+static void describe_wait(const void *maker, char *text, size_t bytes)
+{
+	struct wf_exchange *x = (struct wf_exchange *)(uintptr_t)maker;
+	uint32_t ranks[8] = { 0 }, count = 0, total = 0;
+	char list[120];
+
+	pthread_mutex_lock(&x->lock);
+	for (uint32_t rank = 0; rank < x->size; rank++) {
+		if (!waits_for(x, rank))
 			continue;
-		last = t->rank;
 		if (count < WF_COUNT(ranks))
-			ranks[count++] = t->rank;
+			ranks[count++] = rank;
 		total++;
 	}
+	pthread_mutex_unlock(&x->lock);
 	wf_join_ranks(ranks, count, total, list, sizeof(list));
 	if (total)
 		snprintf(text, bytes, "not all has come from %s", list);
@@ -412,6 +517,12 @@ int wf_exchange_launch(struct wf_exchange *x, const struct weft_op_options *opti
 
 	if (err) {
 		wf_exchange_drop(x);
+		return err;
+	}
+	err = take_parts(x);
+	if (err) {
+		wf_group_put(group);
+		wf_op_drop(fresh);
 		return err;
 	}
 	x->op = fresh;

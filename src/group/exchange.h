@@ -4,8 +4,9 @@
  * comes is combined.
  *
  * Whoever makes an exchange fills its list; then it runs by itself: receives and sends begin at
- * once, a cell is combined when all for it has come, and sends that wait for a cell begin then.  The
- * first failure ends the exchange here and everywhere, by aborting the group's step.
+ * once, but receives for cells a few cells at a time; a cell is combined when all for it has come,
+ * and sends that wait for a cell begin then.  The first failure ends the exchange here and
+ * everywhere, by aborting the group's step.
  *
  * Threads: the maker's alone until wf_exchange_launch(); any worker's then.
  */

@@ -22,6 +22,7 @@ void wf_group_put(struct weft_group *g)
 	for (uint32_t i = 0; g->peers && i < g->job.size; i++)
 		weft_peer_close(g->peers[i]);
 	free(g->peers);
+	free(g->spare);
 	wf_join_members_fini(&g->members);
 	pthread_mutex_destroy(&g->lock);
 	free(g);

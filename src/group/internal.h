@@ -24,7 +24,9 @@ struct weft_group {
 	atomic_uint refs;         /* the user's, and one of each exchange */
 	pthread_mutex_t lock;
 	struct weft_peer **peers; /* by rank; NULL: not opened yet; under the lock */
-	uint32_t exchanges;       /* collectives begun; under the lock */
+	uint32_t exchanges;       /* collectives begun; under the lock, as is what follows */
+	unsigned char *spare;     /* memory of an exchange that is over, for the next; NULL: none */
+	size_t spare_bytes;
 };
 
 /* Give up a reference; the last frees the group. */

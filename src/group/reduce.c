@@ -142,19 +142,17 @@ static uint16_t to_bfloat(float number)
 	return (uint16_t)((number != number ? bits | 0x400000 : rounded) >> 16);
 }
 
-/*
- * A product moves the exponent of a float16: 2^112 is the distance of the two biases, and small
- * numbers without an own exponent come out right by it.
- */
+/* Exact, also where a thread takes numbers below 2^-126 for zero. */
 static float from_half(uint16_t half)
 {
 	uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
-	float number = from_bits(rest) * from_bits((127 + 112) << 23);
+	float small = (float)(half & 0x3ff) * 0x1p-24f;
 
-	/* Infinite, or no number. */
-	if (rest >= 0x7c00u << 13)
-		number = from_bits(rest | 0x7f800000);
-	return from_bits(to_bits(number) | sign);
+	if (rest < 1u << 23) /* below 2^-14 */
+		return from_bits(to_bits(small) | sign);
+	if (rest >= 0x7c00u << 13) /* infinite, or no number */
+		return from_bits(rest | 0x7f800000 | sign);
+	return from_bits((rest + (112u << 23)) | sign); /* 112: between the two biases */
 }
 
 static uint16_t to_half(float number)
@@ -177,7 +175,8 @@ static uint16_t to_half(float number)
 #define HALF_BLOCK (BLOCK_BYTES / sizeof(float))
 
 static void halves_in_blocks(void *out, const void *const *in, unsigned arrays, size_t count,
-			     float (*from)(uint16_t), uint16_t (*to)(float), step_function step)
+			     float (*from)(uint16_t), uint16_t (*to)(float), step_function step,
+			     float divisor)
 {
 	float block[HALF_BLOCK], next[HALF_BLOCK];
 
@@ -193,50 +192,40 @@ static void halves_in_blocks(void *out, const void *const *in, unsigned arrays, 
 				step(block, next, now);
 		}
 		for (size_t k = 0; k < now; k++)
-			((uint16_t *)out)[at + k] = to(block[k]);
+			((uint16_t *)out)[at + k] = to(block[k] / divisor);
 	}
 }
 
-#define HALF_RUN(kind, operation)                                                            \
-	static void run_##operation##_##kind(void *out, const void *const *in, unsigned arrays, \
-					     size_t count)                                    \
-	{                                                                                     \
-		halves_in_blocks(out, in, arrays, count, from_##kind, to_##kind,              \
-				 operation##_float);                                          \
+#define HALF_RUN(name, kind, step, divisor)                                                  \
+	static void run_##name##_##kind(void *out, const void *const *in, unsigned arrays,   \
+					size_t count)                                        \
+	{                                                                                    \
+		halves_in_blocks(out, in, arrays, count, from_##kind, to_##kind, step, divisor); \
 	}
 
-HALF_RUN(half, sum)
-HALF_RUN(half, product)
-HALF_RUN(half, min)
-HALF_RUN(half, max)
-HALF_RUN(bfloat, sum)
-HALF_RUN(bfloat, product)
-HALF_RUN(bfloat, min)
-HALF_RUN(bfloat, max)
+#define HALF_RUNS(kind)                                    \
+	HALF_RUN(sum, kind, sum_float, 1)                  \
+	HALF_RUN(product, kind, product_float, 1)          \
+	HALF_RUN(min, kind, min_float, 1)                  \
+	HALF_RUN(max, kind, max_float, 1)                  \
+	HALF_RUN(average, kind, sum_float, (float)arrays)
 
-/* Averages. */
+HALF_RUNS(half)
+HALF_RUNS(bfloat)
 
-#define DIVIDE(type)                                                                \
-	static void divide_##type(void *out, unsigned divisor, size_t count)       \
-	{                                                                          \
-		type *numbers = out;                                               \
-										   \
-		for (size_t i = 0; i < count; i++)                                 \
-			numbers[i] /= (type)divisor;                               \
-	}
-#define DIVIDE_HALF(kind)                                                           \
-	static void divide_##kind(void *out, unsigned divisor, size_t count)       \
-	{                                                                          \
-		uint16_t *numbers = out;                                           \
-										   \
-		for (size_t i = 0; i < count; i++)                                 \
-			numbers[i] = to_##kind(from_##kind(numbers[i]) / (float)divisor); \
+#define AVERAGE_RUN(type)                                                                \
+	static void run_average_##type(void *out, const void *const *in, unsigned arrays, \
+				       size_t count)                                     \
+	{                                                                                \
+		type *numbers = out;                                                     \
+											 \
+		run_sum_##type(out, in, arrays, count);                                  \
+		for (size_t i = 0; i < count; i++)                                       \
+			numbers[i] /= (type)arrays;                                      \
 	}
 
-DIVIDE(float)
-DIVIDE(double)
-DIVIDE_HALF(half)
-DIVIDE_HALF(bfloat)
+AVERAGE_RUN(float)
+AVERAGE_RUN(double)
 
 /* The table. */
 
@@ -244,8 +233,7 @@ struct row {
 	uint8_t code, bits;
 	size_t lanes; /* numbers of an element: two of a complex one */
 	size_t bytes; /* bytes of a number */
-	wf_reduce_function runs[WEFT_BIT_XOR + 1]; /* but for averages; NULL: there is none */
-	void (*divide)(void *out, unsigned divisor, size_t count);
+	wf_reduce_function runs[WEFT_BIT_XOR + 1]; /* NULL: there is none */
 };
 
 #define INTEGER_ROW(dtype, letter, width)                                              \
@@ -258,12 +246,12 @@ struct row {
 #define FLOAT_ROW(dtype, width, kind)                                            \
 	{ .code = dtype, .bits = width, .bytes = width / 8,                      \
 	  .runs = { [WEFT_SUM] = run_sum_##kind, [WEFT_PRODUCT] = run_product_##kind, \
-		    [WEFT_MIN] = run_min_##kind, [WEFT_MAX] = run_max_##kind },  \
-	  .divide = divide_##kind }
+		    [WEFT_MIN] = run_min_##kind, [WEFT_MAX] = run_max_##kind,    \
+		    [WEFT_AVERAGE] = run_average_##kind } }
 #define COMPLEX_ROW(width, kind)                                       \
 	{ .code = WEFT_COMPLEX, .bits = width, .lanes = 2,             \
-	  .bytes = width / 16, .runs = { [WEFT_SUM] = run_sum_##kind }, \
-	  .divide = divide_##kind }
+	  .bytes = width / 16, .runs = { [WEFT_SUM] = run_sum_##kind, \
+					 [WEFT_AVERAGE] = run_average_##kind } }
 
 static const struct row rows[] = {
 	FLOAT_ROW(WEFT_FLOAT, 32, float),
@@ -286,28 +274,20 @@ static const struct row rows[] = {
 		    [WEFT_BIT_OR] = run_either, [WEFT_BIT_XOR] = run_one_of_two } },
 };
 
-int wf_reduce_find(struct weft_dtype dtype, enum weft_reduction reduction, unsigned arrays,
+int wf_reduce_find(struct weft_dtype dtype, enum weft_reduction reduction,
 		   struct wf_reduce *reduce, struct wf_error *e)
 {
-	bool average = reduction == WEFT_AVERAGE;
-
-	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+	for (size_t i = 0; i < WF_COUNT(rows) && (unsigned)reduction <= WEFT_BIT_XOR; i++) {
 		const struct row *row = &rows[i];
-		wf_reduce_function run;
 
 		if (row->code != dtype.code || row->bits != dtype.bits || dtype.lanes != 1)
 			continue;
-		if ((unsigned)reduction > WEFT_BIT_XOR || (average && !row->divide))
-			break;
-		run = row->runs[average ? WEFT_SUM : reduction];
-		if (!run)
+		if (!row->runs[reduction])
 			break;
 		*reduce = (struct wf_reduce){
-			.run = run,
+			.run = row->runs[reduction],
 			.element_bytes = row->bytes * (row->lanes ? row->lanes : 1),
 			.lanes = row->lanes ? row->lanes : 1,
-			.divisor = average ? arrays : 1,
-			.divide = row->divide,
 		};
 		return 0;
 	}
@@ -318,8 +298,5 @@ int wf_reduce_find(struct weft_dtype dtype, enum weft_reduction reduction, unsig
 void wf_reduce_run(const struct wf_reduce *reduce, void *out, const void *const *in,
 		   unsigned arrays, size_t count)
 {
-	count *= reduce->lanes;
-	reduce->run(out, in, arrays, count);
-	if (reduce->divisor > 1)
-		reduce->divide(out, reduce->divisor, count);
+	reduce->run(out, in, arrays, count * reduce->lanes);
 }

@@ -3,8 +3,8 @@
  * Reduce: arrays of numbers combined element by element, as collectives do.  Pure.
  *
  * Arrays are combined in the order in which they are given, in any block of elements, so that the
- * same arrays give the same bits everywhere.  Numbers of 16 bits are summed up and multiplied as
- * float32, and rounded once; an average divides the rounded sum, and is rounded again.  Sums and products of integers wrap.  Of booleans a sum and the largest
+ * same arrays give the same bits everywhere.  Numbers of 16 bits are combined as float32, and
+ * rounded once, at the end.  Sums and products of integers wrap.  Of booleans a sum and the largest
  * are "or", a product and the smallest "and".
  *
  * Threads: any.
@@ -22,16 +22,14 @@ typedef void (*wf_reduce_function)(void *out, const void *const *in, unsigned ar
 struct wf_reduce {
 	wf_reduce_function run;
 	size_t element_bytes;
-	size_t lanes;     /* numbers of an element: two of a complex one */
-	unsigned divisor; /* count of arrays for an average; 1: no average */
-	void (*divide)(void *out, unsigned divisor, size_t count); /* division that an average ends with */
+	size_t lanes; /* numbers of an element: two of a complex one */
 };
 
 /*
- * Find how arrays of @dtype are combined by @reduction, of @arrays of them.  -EINVAL: there is no
- * such reduction of these numbers.
+ * Find how arrays of @dtype are combined by @reduction.  -EINVAL: there is no such reduction of
+ * these numbers.
  */
-int wf_reduce_find(struct weft_dtype dtype, enum weft_reduction reduction, unsigned arrays,
+int wf_reduce_find(struct weft_dtype dtype, enum weft_reduction reduction,
 		   struct wf_reduce *reduce, struct wf_error *e);
 
 /* Combine @arrays at @in, each of @count elements, to @out, which may be one of them. */

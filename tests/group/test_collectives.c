@@ -32,11 +32,12 @@ static void check(int err)
 		fail_msg("%s", weft_error());
 }
 
-static int open_groups(void **state)
+static int open_with_pools(uint64_t pool_bytes)
 {
 	struct weft_node_options options = WEFT_NODE_OPTIONS_INIT;
 	const char *addresses[RANKS];
-	(void)state;
+
+	options.pool_bytes = pool_bytes;
 	options.provider = "tcp"; /* shm serves between processes only: test_join.c */
 	options.timeout_ns = LIMIT_NS;
 	number++;
@@ -47,6 +48,18 @@ static int open_groups(void **state)
 	for (unsigned i = 0; i < RANKS; i++)
 		check(weft_group_open(nodes[i], i, RANKS, addresses, number, &groups[i]));
 	return 0;
+}
+
+static int open_groups(void **state)
+{
+	(void)state;
+	return open_with_pools(0);
+}
+
+static int open_groups_with_small_pools(void **state)
+{
+	(void)state;
+	return open_with_pools(8 << 20);
 }
 
 static int close_groups(void **state)
@@ -300,6 +313,34 @@ static void collectives_that_are_under_way_together_do_not_mix(void **state)
 				assert_true(numbers[n][r][i] == 4 * (float)n);
 }
 
+/* Parts of many pieces are on their way when the last process begins, and they are not kept in pools. */
+static void bodies_larger_than_pools_are_summed_with_a_process_that_is_late(void **state)
+{
+	static float numbers[3][RANKS][3 << 20];
+	struct weft_op *ops[3][RANKS];
+	int64_t count = 3 << 20;
+
+	(void)state;
+	for (unsigned r = 0; r < RANKS; r++) {
+		for (unsigned n = 0; n < 3; n++) {
+			struct weft_tensor t = tensor_of(numbers[n][r], &count, WEFT_FLOAT, 32);
+
+			for (size_t i = 0; i < (size_t)count; i++)
+				numbers[n][r][i] = value(r, i + n);
+			check(n < 2 ? weft_all_reduce(groups[r], &t, &t, WEFT_SUM, NULL, &ops[n][r])
+				    : weft_reduce(groups[r], 0, &t, &t, WEFT_SUM, NULL, &ops[n][r]));
+		}
+		if (r == RANKS - 2)
+			assert_int_equal(weft_wait(ops[0][0], 200000000), -ETIMEDOUT);
+	}
+	for (unsigned n = 0; n < 3; n++)
+		end_well(ops[n]);
+	for (unsigned n = 0; n < 3; n++)
+		for (size_t i = 0; i < (size_t)count; i++)
+			assert_true(numbers[n][0][i] == value(0, i + n) + value(1, i + n) +
+							value(2, i + n) + value(3, i + n));
+}
+
 /* Failures. */
 
 static void ends_with(struct weft_op *op, enum weft_status expected, const char *sentence)
@@ -465,6 +506,9 @@ int main(void)
 		TEST(every_rank_may_be_the_root),
 		TEST(a_barrier_ends_when_the_last_has_come),
 		TEST(collectives_that_are_under_way_together_do_not_mix),
+		cmocka_unit_test_setup_teardown(
+			bodies_larger_than_pools_are_summed_with_a_process_that_is_late,
+			open_groups_with_small_pools, close_groups),
 		TEST(a_rank_that_is_late_fails_the_group_and_is_named),
 		TEST(tensors_of_different_sizes_fail_the_group),
 		TEST(a_part_of_other_elements_is_refused),

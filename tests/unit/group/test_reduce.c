@@ -27,7 +27,7 @@ static struct wf_reduce find(uint8_t code, uint8_t bits, enum weft_reduction red
 {
 	struct wf_reduce reduce;
 
-	if (wf_reduce_find(dtype_of(code, bits), reduction, ARRAYS, &reduce, &error))
+	if (wf_reduce_find(dtype_of(code, bits), reduction, &reduce, &error))
 		fail_msg("%s", error.text);
 	return reduce;
 }
@@ -240,6 +240,28 @@ static void bfloat16_is_rounded_to_the_nearest(void **state)
 	sums_are(WEFT_BFLOAT, rows, WF_COUNT(rows));
 }
 
+static void averages_of_16_bits_are_rounded_once(void **state)
+{
+	static const struct {
+		uint8_t code;
+		uint16_t in[3], average;
+	} rows[] = {
+		{ WEFT_FLOAT, { 0x7bff, 0x7bff, 0x7bff }, 0x7bff }, /* the sum would be infinite */
+		{ WEFT_FLOAT, { 0x6800, 0x3c00, 0x0000 }, 0x6156 }, /* 2049 / 3; 2049 has no float16 */
+		{ WEFT_BFLOAT, { 0x4044, 0x3f80, 0x3c80 }, 0x3fae }, /* (3.0625 + 1 + 1/64) / 3 */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		struct wf_reduce average = find(rows[i].code, 16, WEFT_AVERAGE);
+		const void *in[] = { &rows[i].in[0], &rows[i].in[1], &rows[i].in[2] };
+		uint16_t out;
+
+		wf_reduce_run(&average, &out, in, 3, 1);
+		assert_int_equal(out, rows[i].average);
+	}
+}
+
 static void no_number_stays_none(void **state)
 {
 	float nothing, one = 1, out;
@@ -287,13 +309,13 @@ static void a_reduction_without_meaning_is_refused(void **state)
 	struct wf_reduce reduce;
 
 	(void)state;
-	assert_int_equal(wf_reduce_find(dtype_of(WEFT_INT, 32), WEFT_AVERAGE, 2, &reduce, &error), -EINVAL);
-	assert_int_equal(wf_reduce_find(dtype_of(WEFT_FLOAT, 32), WEFT_BIT_OR, 2, &reduce, &error), -EINVAL);
-	assert_int_equal(wf_reduce_find(dtype_of(WEFT_COMPLEX, 64), WEFT_MAX, 2, &reduce, &error), -EINVAL);
-	assert_int_equal(wf_reduce_find(dtype_of(WEFT_INT, 4), WEFT_SUM, 2, &reduce, &error), -EINVAL);
-	assert_int_equal(wf_reduce_find(dtype_of(WEFT_INT, 32), (enum weft_reduction)8, 2, &reduce, &error),
+	assert_int_equal(wf_reduce_find(dtype_of(WEFT_INT, 32), WEFT_AVERAGE, &reduce, &error), -EINVAL);
+	assert_int_equal(wf_reduce_find(dtype_of(WEFT_FLOAT, 32), WEFT_BIT_OR, &reduce, &error), -EINVAL);
+	assert_int_equal(wf_reduce_find(dtype_of(WEFT_COMPLEX, 64), WEFT_MAX, &reduce, &error), -EINVAL);
+	assert_int_equal(wf_reduce_find(dtype_of(WEFT_INT, 4), WEFT_SUM, &reduce, &error), -EINVAL);
+	assert_int_equal(wf_reduce_find(dtype_of(WEFT_INT, 32), (enum weft_reduction)8, &reduce, &error),
 			 -EINVAL);
-	assert_int_equal(wf_reduce_find((struct weft_dtype){ WEFT_FLOAT, 32, 4 }, WEFT_SUM, 2, &reduce,
+	assert_int_equal(wf_reduce_find((struct weft_dtype){ WEFT_FLOAT, 32, 4 }, WEFT_SUM, &reduce,
 					&error),
 			 -EINVAL);
 }
@@ -305,6 +327,7 @@ int main(void)
 		cmocka_unit_test(floats_are_combined_in_the_order_of_the_arrays),
 		cmocka_unit_test(a_result_may_lie_where_any_of_the_arrays_is),
 		cmocka_unit_test(averages_are_sums_divided_by_the_arrays),
+		cmocka_unit_test(averages_of_16_bits_are_rounded_once),
 		cmocka_unit_test(float16_is_rounded_to_the_nearest),
 		cmocka_unit_test(every_float16_comes_through_float32),
 		cmocka_unit_test(bfloat16_is_rounded_to_the_nearest),
