@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file that all processes see, where rank 0 writes its address: WEFT_BOOTSTRAP=file:PATH, with
+ * A file that all processes see, where rank 0 writes where it is: WEFT_BOOTSTRAP=file:PATH, with
  * WEFT_RANK and WEFT_SIZE or the rank of any launcher.
  *
- * A file that an earlier job has left costs time: its address is dialled for WEFT_CONNECT_TIMEOUT if
- * nobody answers there, or refused by somebody who does not know this job, and the file is read again.
+ * A file that an earlier job has left does no harm: nobody answers there, or somebody who does not
+ * know this job, and the file is read again meanwhile.
  */
 #include "group/launcher.h"
 
@@ -28,27 +28,27 @@ static struct board_file *file_of(struct wf_job_board *board)
 }
 
 /* Write the whole file under a name of its own: readers see the old one or the new one. */
-static int write_file(const char *path, const char *address)
+static int write_file(const char *path, const char *line)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	int err = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (dprintf(fd, "%s\n", address) < 0 || fsync(fd))
+	if (dprintf(fd, "%s\n", line) < 0 || fsync(fd))
 		err = -errno;
 	close(fd);
 	return err;
 }
 
-static int post(struct wf_job_board *board, const char *address, struct wf_error *e)
+static int post(struct wf_job_board *board, const char *line, struct wf_error *e)
 {
 	struct board_file *file = file_of(board);
 	char fresh[PATH_MAX];
 	int err = 0;
 
 	snprintf(fresh, sizeof(fresh), "%s.new", file->path);
-	err = write_file(fresh, address);
+	err = write_file(fresh, line);
 	if (!err && rename(fresh, file->path))
 		err = -errno;
 	if (err) {
@@ -60,8 +60,7 @@ static int post(struct wf_job_board *board, const char *address, struct wf_error
 	return 0;
 }
 
-static int find(struct wf_job_board *board, char address[WF_SOCKET_ADDRESS_BYTES],
-		struct wf_error *e)
+static int find(struct wf_job_board *board, char line[WF_JOB_POST_BYTES], struct wf_error *e)
 {
 	const struct board_file *file = file_of(board);
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC);
@@ -71,11 +70,11 @@ static int find(struct wf_job_board *board, char address[WF_SOCKET_ADDRESS_BYTES
 		return wf_error_set(e, -EAGAIN, "rank 0 has not written %.200s yet", file->path);
 	if (fd < 0)
 		return wf_error_set(e, -errno, "%.200s: %s", file->path, strerror(errno));
-	count = read(fd, address, WF_SOCKET_ADDRESS_BYTES - 1);
+	count = read(fd, line, WF_JOB_POST_BYTES - 1);
 	close(fd);
-	address[count > 0 ? count : 0] = 0;
-	address[strcspn(address, "\n")] = 0;
-	return *address ? 0 : wf_error_set(e, -EAGAIN, "%.200s is empty", file->path);
+	line[count > 0 ? count : 0] = 0;
+	line[strcspn(line, "\n")] = 0;
+	return *line ? 0 : wf_error_set(e, -EAGAIN, "%.200s is empty", file->path);
 }
 
 static void close_board(struct wf_job_board *board)

@@ -18,7 +18,6 @@
 
 #define MEMBER_BYTES_MAX 4096 /* a request has names of at most a few hundred bytes */
 #define LATE_NS (100 * WF_NS_PER_MS) /* before its deadline a member has given up for that */
-#define LEAVE_NS WF_NS_PER_S  /* time for members to take the last message */
 
 /* A rank's process, while its call runs, and for good once all are there. */
 struct member {
@@ -426,17 +425,32 @@ static int open_at_port(struct wf_bootstrap *b, const struct weft_node *beside, 
 	return err;
 }
 
+/* Open the server at any port, where and for whom @beside is open, too: others at @host. */
+static int open_at_any_port(struct wf_bootstrap *b, const struct weft_node *beside,
+			    const char *host)
+{
+	char listen[WF_SOCKET_ADDRESS_BYTES + 8], advertise[WF_SOCKET_ADDRESS_BYTES + 8];
+	char name[WF_SOCKET_ADDRESS_BYTES];
+	const char *given = beside->workers[0].engine.options.listen;
+	uint16_t port;
+
+	if (!*given || wf_socket_split(given, name, sizeof(name), &port, NULL))
+		strcpy(name, host);
+	wf_socket_address(name, 0, listen, sizeof(listen));
+	wf_socket_address(host, 0, advertise, sizeof(advertise));
+	return open_at(b, beside, listen, advertise);
+}
+
 static int open_node(struct wf_bootstrap *b, const struct weft_node *beside,
 		     const struct wf_job *job, struct wf_error *e)
 {
-	char host[WF_SOCKET_ADDRESS_BYTES], listen[WF_SOCKET_ADDRESS_BYTES + 8];
+	char host[WF_SOCKET_ADDRESS_BYTES];
 	uint16_t port;
 	int err = wf_socket_split(weft_node_address(beside), host, sizeof(host), &port, e);
 
 	if (err)
 		return err;
-	wf_socket_address(host, 0, listen, sizeof(listen));
-	err = job->board ? open_at(b, beside, listen, NULL) : open_at_port(b, beside, host, job);
+	err = job->board ? open_at_any_port(b, beside, host) : open_at_port(b, beside, host, job);
 	return err ? wf_error_set(e, err, "rank 0 can't listen for the others: %s", weft_error()) : 0;
 }
 
@@ -465,11 +479,20 @@ static struct wf_bootstrap *new_bootstrap(struct weft_node *node, const char *ho
 	b->size = job->size;
 	b->missing = job->size - 1;
 	b->members[0] = (struct member){ .address = strdup(weft_node_address(node)),
-					 .host = strdup(host) };
+					 .host = strdup(host), .process = wf_random_u64() };
 	if (b->members[0].address && b->members[0].host)
 		return b;
 	free_bootstrap(b);
 	return NULL;
+}
+
+static int post(const struct wf_bootstrap *b, const char *host, struct wf_job_board *board,
+		struct wf_error *e)
+{
+	char line[WF_JOB_POST_BYTES];
+
+	snprintf(line, sizeof(line), "%s %s", weft_node_address(b->node), host);
+	return board->post(board, line, e);
 }
 
 int wf_bootstrap_open(struct weft_node *node, const char *host, const struct wf_job *job,
@@ -497,7 +520,7 @@ int wf_bootstrap_open(struct weft_node *node, const char *host, const struct wf_
 	if (err)
 		wf_error_set(e, err, "%s", weft_error());
 	else if (job->board)
-		err = job->board->post(job->board, weft_node_address(fresh->node), e);
+		err = post(fresh, host, job->board, e);
 	if (err)
 		goto close_node;
 	*b = fresh;
@@ -557,12 +580,10 @@ size_t wf_bootstrap_missing(struct wf_bootstrap *b, uint32_t ranks[WF_BOOTSTRAP_
 	return count;
 }
 
-void wf_bootstrap_close(struct wf_bootstrap *b)
+void wf_bootstrap_close(struct wf_bootstrap *b, uint64_t wait_ns)
 {
-	if (!b)
-		return;
 	/* Calls that run are of members that have not taken the last message yet. */
-	weft_node_drain(b->node, LEAVE_NS);
+	weft_node_drain(b->node, wait_ns);
 	weft_node_close(b->node);
 	WF_LIST_EACH(at, &b->callers)
 		free(WF_CONTAINER(at, struct caller, node));

@@ -43,7 +43,7 @@ int wf_bootstrap_wait(struct wf_bootstrap *b, uint64_t until_ns, struct wf_join_
 size_t wf_bootstrap_missing(struct wf_bootstrap *b, uint32_t ranks[WF_BOOTSTRAP_MISSING_MAX],
 			    uint32_t *total);
 
-/* Close the server when all have heard, or after a second; accepts NULL. */
-void wf_bootstrap_close(struct wf_bootstrap *b);
+/* Close the server when no call runs any more, or after @wait_ns. */
+void wf_bootstrap_close(struct wf_bootstrap *b, uint64_t wait_ns);
 
 #endif

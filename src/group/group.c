@@ -28,10 +28,9 @@ void wf_group_put(struct weft_group *g)
 	free(g);
 }
 
-/* Close what only the thread of a user may wait for, and give up that user's reference. */
+/* Close what only the thread of a user may close, and give up that user's reference. */
 static void close_group(struct weft_group *g)
 {
-	wf_bootstrap_close(g->bootstrap);
 	wf_job_fini(&g->job);
 	wf_group_put(g);
 }
@@ -62,13 +61,32 @@ static int join_alone(struct weft_group *g, struct wf_error *e)
 static int join_as_root(struct weft_group *g, uint64_t until_ns, uint64_t limit_ns,
 			struct wf_error *e)
 {
+	struct wf_bootstrap *b;
 	char host[WF_JOIN_HOST_BYTES];
 	int err;
 
 	wf_join_host(host);
-	err = wf_bootstrap_open(g->node, host, &g->job, &g->bootstrap, e);
-	return err ? err
-		   : wf_join_as_root(g->node, &g->job, g->bootstrap, until_ns, limit_ns, &g->members, e);
+	err = wf_bootstrap_open(g->node, host, &g->job, &b, e);
+	if (err)
+		return err;
+	err = wf_join_as_root(g->node, &g->job, b, until_ns, limit_ns, &g->members, e);
+	wf_bootstrap_close(b, err ? WF_NS_PER_S : 10 * WF_NS_PER_S);
+	return err;
+}
+
+/* A node on loopback is met by nobody of another host. */
+static int check_reach(const struct weft_group *g, struct wf_error *e)
+{
+	const char *own = weft_node_address(g->node);
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	uint16_t port;
+
+	if (!g->job.many_hosts || wf_socket_split(own, host, sizeof(host), &port, NULL) ||
+	    !wf_socket_is_loopback(host))
+		return 0;
+	return wf_error_set(e, -EADDRNOTAVAIL,
+			    "the job has several hosts (%s), and this node is at %s, which other hosts do "
+			    "not reach: set WEFT_LISTEN and WEFT_SECURITY=open", g->job.launcher, own);
 }
 
 /* Make what every group needs that knows its members. */
@@ -88,6 +106,8 @@ static int join(struct weft_group *g, const char *bootstrap, uint64_t limit_ns, 
 	uint64_t until = wf_clock_after(wf_clock_now(), limit);
 	int err = wf_job_find(options, bootstrap ? bootstrap : options->bootstrap, g->name, &g->job, e);
 
+	if (!err)
+		err = check_reach(g, e);
 	if (!err && g->job.size == 1)
 		err = join_alone(g, e);
 	else if (!err && g->job.rank)
@@ -134,7 +154,6 @@ int weft_join(struct weft_node *node, const struct weft_join_options *options,
 		strcpy(fresh->name, given.name);
 	err = join(fresh, given.bootstrap, given.timeout_ns, &e);
 	if (err) {
-		/* First, as the server that is closed may record a sentence of its own. */
 		close_group(fresh);
 		return wf_last_copy(&e);
 	}

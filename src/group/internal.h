@@ -12,13 +12,10 @@
 
 #define WF_GROUP_NAME_BYTES 64
 
-struct wf_bootstrap;
-
 struct weft_group {
 	struct weft_node *node;
 	char name[WF_GROUP_NAME_BYTES];
 	struct wf_job job;
-	struct wf_bootstrap *bootstrap; /* NULL: this is not rank 0 */
 	struct wf_join_members members;
 	uint32_t local_rank, local_size;
 	atomic_uint refs;         /* the user's, and one of each exchange */

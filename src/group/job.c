@@ -12,14 +12,20 @@ static bool here(void)
 	return true;
 }
 
+/* One that has a rank among others, and no word of where they meet, is none. */
 static int read_nothing(const struct wf_options *options, const char *argument,
 			struct wf_job *job, struct wf_error *e)
 {
-	(void)options;
+	int err = wf_launcher_any_rank(options, job, e);
+
 	(void)argument;
-	(void)e;
+	if (!err && job->size > 1)
+		return wf_error_set(e, -EINVAL,
+				    "this process is rank %u of %u, and nothing says where they meet: set "
+				    "WEFT_BOOTSTRAP=HOST:PORT, of rank 0's host, or file:PATH", job->rank,
+				    job->size);
 	job->size = 1;
-	return 0;
+	return err == -ENOENT ? 0 : err;
 }
 
 static const struct wf_launcher none = { .name = "none", .here = here, .read = read_nothing };

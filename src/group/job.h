@@ -14,6 +14,7 @@
 #define WF_JOB_SIZE_MAX (1u << 20) /* ranks; ten times what the largest jobs have */
 #define WF_JOB_KEY_BYTES 320       /* PMIx's namespaces have 255 bytes */
 #define WF_JOB_PORTS 4             /* ports that rank 0 tries: one of them is hardly taken */
+#define WF_JOB_POST_BYTES (WF_SOCKET_ADDRESS_BYTES + 128) /* an address, and the host it is on */
 
 struct wf_job_board;
 
@@ -21,10 +22,11 @@ struct wf_job {
 	const char *launcher;       /* the word for it */
 	const char *name;           /* the group's, by which a job may have several; borrowed */
 	uint32_t rank, size;
+	bool many_hosts;            /* the launcher says that there are two hosts or more */
 	char key[WF_JOB_KEY_BYTES]; /* tells apart jobs that meet at one address; "": no word on it */
 	/*
 	 * Where rank 0 is met: @host at one of @ports from @port on.  "": on the board, where
-	 * rank 0 posts its address.
+	 * rank 0 posts where it is.
 	 */
 	char host[WF_SOCKET_ADDRESS_BYTES];
 	uint16_t port;
@@ -32,16 +34,15 @@ struct wf_job {
 	struct wf_job_board *board; /* NULL: none; owned */
 };
 
-/* A place where rank 0 posts an address, and the others find it. */
+/* A place where rank 0 posts a line, and the others find it. */
 struct wf_job_board {
-	/* Post @address.  Failures are in @e. */
-	int (*post)(struct wf_job_board *board, const char *address, struct wf_error *e);
+	/* Post @line, of less than WF_JOB_POST_BYTES.  Failures are in @e. */
+	int (*post)(struct wf_job_board *board, const char *line, struct wf_error *e);
 	/*
 	 * Find what rank 0 has posted.  -EAGAIN: nothing yet, try again in a while.  Blocks, but
 	 * for a tenth of a second at most.
 	 */
-	int (*find)(struct wf_job_board *board, char address[WF_SOCKET_ADDRESS_BYTES],
-		    struct wf_error *e);
+	int (*find)(struct wf_job_board *board, char line[WF_JOB_POST_BYTES], struct wf_error *e);
 	/* Take down what was posted, and free the board. */
 	void (*close)(struct wf_job_board *board);
 };

@@ -16,6 +16,10 @@
 #include "util/random.h"
 
 #define PAUSE_NS (100 * WF_NS_PER_MS) /* between two calls to one address; not tuned */
+#define LOOK_NS WF_NS_PER_S /* between two looks at the board while a call runs */
+
+/* Ports of the job's host, and of loopback. */
+#define ATTEMPTS_MAX (2 * WF_JOB_PORTS)
 
 /* A place where rank 0's server may be, and the call that asks it. */
 struct attempt {
@@ -24,7 +28,7 @@ struct attempt {
 	struct weft_peer *peer;
 	struct weft_stub *stub;
 	struct weft_stream *stream; /* NULL: no call runs */
-	struct weft_op *read;
+	struct weft_op *call, *read;
 };
 
 struct join {
@@ -32,8 +36,10 @@ struct join {
 	const struct wf_job *job;
 	uint64_t until_ns;
 	Weft__Group__Member member;
-	struct attempt attempts[WF_JOB_PORTS];
+	const char *host;     /* of this process, as wf_join_host() has it */
+	struct attempt attempts[ATTEMPTS_MAX];
 	unsigned attempt_count;
+	uint64_t look_ns;     /* no look at the board before */
 	/* The last word of rank 0. */
 	bool met, lost; /* rank 0 has said who is missing; its call has failed since */
 	uint32_t missing[WF_BOOTSTRAP_MISSING_MAX], missing_count;
@@ -104,10 +110,11 @@ void wf_join_host(char host[WF_JOIN_HOST_BYTES])
 static void stop(struct attempt *a)
 {
 	weft_op_free(a->read);
+	weft_op_free(a->call);
 	weft_stream_close(a->stream);
 	weft_stub_close(a->stub);
 	weft_peer_close(a->peer);
-	a->read = NULL;
+	a->read = a->call = NULL;
 	a->stream = NULL;
 	a->stub = NULL;
 	a->peer = NULL;
@@ -131,7 +138,7 @@ static int call(const struct join *j, struct attempt *a)
 	if (!err)
 		err = weft_stub_open(a->peer, &weft__group__bootstrap__descriptor, &a->stub);
 	if (!err)
-		err = weft_stream_open(a->stub, "Join", &options, &a->stream, NULL);
+		err = weft_stream_open(a->stub, "Join", &options, &a->stream, &a->call);
 	if (!err)
 		err = join_ask(a->stream, &j->member, NULL, NULL);
 	if (!err)
@@ -157,34 +164,82 @@ static uint64_t begin_calls(struct join *j)
 	return next;
 }
 
-/* Where rank 0 has told the board its address, there may be another one now. */
+/* Loopback leads nowhere from another host. */
+static bool is_elsewhere(const struct join *j, const char *address, const char *host)
+{
+	char name[WF_SOCKET_ADDRESS_BYTES];
+	uint16_t port;
+
+	return *host && strcmp(host, j->host) &&
+	       !wf_socket_split(address, name, sizeof(name), &port, NULL) &&
+	       wf_socket_is_loopback(name);
+}
+
+/*
+ * Look where rank 0 is, as the board says.  A call runs on, unless the board says something else
+ * now: it may be to a server of an earlier job.
+ */
 static int look_at_board(struct join *j, struct wf_error *e)
 {
 	struct wf_job_board *board = j->job->board;
 	struct attempt *a = &j->attempts[0];
-	char address[WF_SOCKET_ADDRESS_BYTES];
+	char line[WF_JOB_POST_BYTES];
+	size_t bytes;
 	int err;
 
-	if (!board || a->read)
+	if (!board || (a->read && wf_clock_now() < j->look_ns))
 		return 0;
-	err = board->find(board, address, e);
-	if (err == -EAGAIN) {
+	j->look_ns = wf_clock_after(wf_clock_now(), LOOK_NS);
+	err = board->find(board, line, e);
+	if (err == -EAGAIN)
 		snprintf(j->reason, sizeof(j->reason), "%s", e->text);
+	if (err)
+		return err == -EAGAIN ? 0 : err;
+	bytes = strcspn(line, " ");
+	if (line[bytes])
+		line[bytes++] = 0;
+	if (!strcmp(line, a->address))
+		return 0;
+	/* Such a line may be of an earlier job, too. */
+	if (bytes >= sizeof(a->address) || is_elsewhere(j, line, line + bytes)) {
+		snprintf(j->reason, sizeof(j->reason),
+			 "rank 0 is on another host, at %.100s, which this one does not reach: set WEFT_LISTEN "
+			 "and WEFT_SECURITY=open", line);
 		return 0;
 	}
-	if (!err)
-		strcpy(a->address, address);
-	return err;
+	stop(a);
+	memcpy(a->address, line, strlen(line) + 1);
+	a->again_ns = 0;
+	return 0;
 }
 
+static void list_ports(struct join *j, const char *host)
+{
+	for (unsigned i = 0; i < j->job->ports; i++) {
+		struct attempt *a = &j->attempts[j->attempt_count++];
+
+		wf_socket_address(host, j->job->port + i, a->address, sizeof(a->address));
+	}
+}
+
+/*
+ * A node on loopback has all others on its host.  Rank 0's server is on loopback, too, where the
+ * name of the host may not lead.
+ */
 static void list_addresses(struct join *j)
 {
 	const struct wf_job *job = j->job;
+	char own[WF_SOCKET_ADDRESS_BYTES];
+	uint16_t port;
 
-	j->attempt_count = job->board ? 1 : job->ports;
-	for (unsigned i = 0; !job->board && i < job->ports; i++)
-		wf_socket_address(job->host, job->port + i, j->attempts[i].address,
-				  sizeof(j->attempts[i].address));
+	if (job->board) {
+		j->attempt_count = 1;
+		return;
+	}
+	list_ports(j, job->host);
+	if (!wf_socket_split(weft_node_address(j->node), own, sizeof(own), &port, NULL) &&
+	    wf_socket_is_loopback(own) && strcmp(own, job->host))
+		list_ports(j, own);
 }
 
 /* Listening to the server. */
@@ -235,6 +290,22 @@ static int code_of(enum weft_status status)
 	}
 }
 
+/* The call of @a has no more to read.  -EAGAIN: another may; else what rank 0 has said against it. */
+static int call_over(struct join *j, struct attempt *a, struct wf_error *e)
+{
+	int err;
+
+	/* The call ends with its last read, or at once after it. */
+	weft_wait(a->call, WF_NS_PER_S);
+	err = weft_op_executed(a->call) == WEFT_EXECUTED_YES ? code_of(weft_op_status(a->call)) : 0;
+	if (err)
+		return wf_error_set(e, err, "%s", weft_op_message(a->call));
+	j->lost = true;
+	try_later(j, a, *weft_op_message(a->read) ? weft_op_message(a->read)
+						  : "the server says no more");
+	return -EAGAIN;
+}
+
 /* A read of @a has ended.  0: all members are known; -EAGAIN: not yet; -E: never. */
 static int heard(struct join *j, struct attempt *a, struct wf_join_members *members,
 		 struct wf_error *e)
@@ -242,15 +313,8 @@ static int heard(struct join *j, struct attempt *a, struct wf_join_members *memb
 	const Weft__Group__Progress *said = join_answered(a->read);
 	int err;
 
-	if (!said) {
-		err = code_of(weft_op_status(a->read));
-		if (err)
-			return wf_error_set(e, err, "%s", weft_op_message(a->read));
-		j->lost = true;
-		try_later(j, a, *weft_op_message(a->read) ? weft_op_message(a->read)
-							  : "the server says no more");
-		return -EAGAIN;
-	}
+	if (!said)
+		return call_over(j, a, e);
 	if (said->n_addresses) {
 		err = keep_members(j, said, members);
 		return err ? wf_error_set(e, err, err == -EPROTO ? "rank 0's list of members has another size"
@@ -280,9 +344,10 @@ static void idle(struct weft_node *node, uint64_t ns)
 static int wait_for_word(struct join *j, uint64_t next, struct wf_join_members *members,
 			 struct wf_error *e)
 {
-	struct weft_op *reads[WF_JOB_PORTS] = { 0 };
+	struct weft_op *reads[ATTEMPTS_MAX] = { 0 };
 	uint64_t now = wf_clock_now();
-	uint64_t left = next > now ? next - now : 0;
+	uint64_t until = j->job->board && j->look_ns < next ? j->look_ns : next;
+	uint64_t left = until > now ? until - now : 0;
 	unsigned running = 0;
 	size_t index;
 	int err;
@@ -295,7 +360,7 @@ static int wait_for_word(struct join *j, uint64_t next, struct wf_join_members *
 		idle(j->node, left < PAUSE_NS ? left : PAUSE_NS);
 		return -EAGAIN;
 	}
-	err = weft_wait_any(reads, WF_JOB_PORTS, left, &index);
+	err = weft_wait_any(reads, ATTEMPTS_MAX, left, &index);
 	if (err == -ETIMEDOUT)
 		return -EAGAIN;
 	return err ? wf_error_set(e, err, "%s", weft_error())
@@ -306,22 +371,28 @@ static int time_over(const struct join *j, uint64_t limit_ns, struct wf_error *e
 {
 	const struct wf_job *job = j->job;
 	double seconds = (double)limit_ns / (double)WF_NS_PER_S;
-	char ranks[256];
+	const char *own = weft_node_address(j->node);
+	char ranks[256], hint[WF_SOCKET_ADDRESS_BYTES + 80] = "", host[WF_SOCKET_ADDRESS_BYTES];
+	uint16_t port;
+
+	if (!wf_socket_split(own, host, sizeof(host), &port, NULL) && wf_socket_is_loopback(host))
+		snprintf(hint, sizeof(hint), "; other hosts, if the job has any, do not reach this node, "
+					     "at %s: see WEFT_LISTEN", own);
 
 	if (!j->met && job->board)
-		return wf_error_set(e, -ETIMEDOUT, "rank 0 of %u processes (%s) was not met within %g s%s%s",
+		return wf_error_set(e, -ETIMEDOUT, "rank 0 of %u processes (%s) was not met within %g s%s%s%s",
 				    job->size, job->launcher, seconds, *j->reason ? ": " : "",
-				    j->reason);
+				    j->reason, hint);
 	if (!j->met)
 		return wf_error_set(e, -ETIMEDOUT,
 				    "rank 0 of %u processes (%s) was not met at %s or the %u ports after "
-				    "within %g s%s%s", job->size, job->launcher,
+				    "within %g s%s%s%s", job->size, job->launcher,
 				    j->attempts[0].address, job->ports - 1, seconds,
-				    *j->reason ? ": " : "", j->reason);
+				    *j->reason ? ": " : "", j->reason, hint);
 	wf_join_ranks(j->missing, j->missing_known, j->missing_count, ranks, sizeof(ranks));
-	return wf_error_set(e, -ETIMEDOUT, "%u of %u processes (%s) did not join within %g s: %s%s%s",
+	return wf_error_set(e, -ETIMEDOUT, "%u of %u processes (%s) did not join within %g s: %s%s%s%s",
 			    j->missing_count, job->size, job->launcher, seconds, ranks,
-			    j->lost ? "; then rank 0 left, " : "", j->lost ? j->reason : "");
+			    j->lost ? "; then rank 0 left, " : "", j->lost ? j->reason : "", hint);
 }
 
 int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns, uint64_t limit_ns,
@@ -339,6 +410,7 @@ int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns,
 	j.member.size = job->size;
 	j.member.address = (char *)(uintptr_t)weft_node_address(node);
 	j.member.host = host;
+	j.host = host;
 	j.member.process = wf_random_u64();
 	list_addresses(&j);
 	while (err == -EAGAIN && wf_clock_now() < until_ns) {

@@ -74,6 +74,7 @@ static int read_environment(const struct wf_options *options, const char *argume
 				    "0 is by WEFT_BOOTSTRAP=HOST:PORT", name);
 	job->rank = (uint32_t)index;
 	job->size = (uint32_t)options->job_size;
+	job->many_hosts = job->size > 1;
 	return wf_launcher_port(argument, WF_LAUNCHER_PORT, job, e);
 }
 

@@ -68,6 +68,11 @@ int wf_launcher_any_rank(const struct wf_options *options, struct wf_job *job, s
 			    "WEFT_RANK and WEFT_SIZE are not set, nor a rank of a launcher's");
 }
 
+uint16_t wf_launcher_port_of(uint64_t number)
+{
+	return (uint16_t)(20000 + number % (12000 / WF_JOB_PORTS) * WF_JOB_PORTS);
+}
+
 int wf_launcher_port(const char *argument, uint16_t preset, struct wf_job *job, struct wf_error *e)
 {
 	uint64_t port = preset;

@@ -43,6 +43,12 @@ int wf_launcher_rank(const char *rank_name, const char *size_name, struct wf_job
 int wf_launcher_any_rank(const struct wf_options *options, struct wf_job *job,
 			 struct wf_error *e);
 
+/*
+ * Returns the first of WF_JOB_PORTS ports from 20000 to 32000 for a job with this @number: below the
+ * kernel's own range, which begins at 32768.
+ */
+uint16_t wf_launcher_port_of(uint64_t number);
+
 /* Set @job->port to what @argument says, or to @preset if that is "".  -EINVAL. */
 int wf_launcher_port(const char *argument, uint16_t preset, struct wf_job *job,
 		     struct wf_error *e);

@@ -40,7 +40,7 @@ struct question {
 	unsigned refs;
 	bool over;
 	int status;
-	char address[WF_SOCKET_ADDRESS_BYTES];
+	char line[WF_JOB_POST_BYTES];
 };
 
 struct pmix_board {
@@ -85,7 +85,7 @@ static void come(int status, struct wf_pmix_value *value, void *arg)
 	pthread_mutex_lock(&q->lock);
 	q->status = status;
 	if (status == WF_PMIX_SUCCESS && value && value->type == WF_PMIX_STRING && value->data.string)
-		snprintf(q->address, sizeof(q->address), "%s", value->data.string);
+		snprintf(q->line, sizeof(q->line), "%s", value->data.string);
 	q->over = true;
 	pthread_cond_signal(&q->answered);
 	pthread_mutex_unlock(&q->lock);
@@ -114,8 +114,7 @@ static int ask(struct pmix_board *b, struct wf_error *e)
 	return 0;
 }
 
-static int find(struct wf_job_board *board, char address[WF_SOCKET_ADDRESS_BYTES],
-		struct wf_error *e)
+static int find(struct wf_job_board *board, char line[WF_JOB_POST_BYTES], struct wf_error *e)
 {
 	struct pmix_board *b = board_of(board);
 	int err = b->question ? 0 : ask(b, e);
@@ -134,8 +133,8 @@ static int find(struct wf_job_board *board, char address[WF_SOCKET_ADDRESS_BYTES
 		return wf_error_set(e, -EAGAIN, "rank 0 has not told PMIx its address yet");
 	b->question = NULL;
 	if (q->status == WF_PMIX_SUCCESS)
-		strcpy(address, q->address);
-	err = q->status == WF_PMIX_SUCCESS && *address
+		strcpy(line, q->line);
+	err = q->status == WF_PMIX_SUCCESS && *line
 		      ? 0
 		      : wf_error_set(e, -EAGAIN, "PMIx: the address of rank 0: %s",
 				     b->pmix.PMIx_Error_string(q->status));
@@ -143,14 +142,14 @@ static int find(struct wf_job_board *board, char address[WF_SOCKET_ADDRESS_BYTES
 	return err;
 }
 
-static int post(struct wf_job_board *board, const char *address, struct wf_error *e)
+static int post(struct wf_job_board *board, const char *line, struct wf_error *e)
 {
-	char text[WF_SOCKET_ADDRESS_BYTES];
+	char text[WF_JOB_POST_BYTES];
 	struct wf_pmix_value value = { .type = WF_PMIX_STRING, .data.string = text };
 	struct pmix_board *b = board_of(board);
 	int status;
 
-	snprintf(text, sizeof(text), "%s", address);
+	snprintf(text, sizeof(text), "%s", line);
 	status = b->pmix.PMIx_Put(WF_PMIX_GLOBAL, b->key, &value);
 	if (status == WF_PMIX_SUCCESS)
 		status = b->pmix.PMIx_Commit();

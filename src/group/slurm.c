@@ -13,10 +13,6 @@
 #include "group/launcher.h"
 #include "util/environment.h"
 
-/* Ports of jobs: below the kernel's own range, which begins at 32768, and apart by step. */
-#define PORT_FIRST 20000
-#define PORT_COUNT 12000
-
 int wf_slurm_first_host(const char *list, char *host, size_t bytes)
 {
 	size_t used = 0;
@@ -61,6 +57,7 @@ static int find_host(struct wf_job *job, struct wf_error *e)
 
 	if (count && !strcmp(count, "1"))
 		return wf_launcher_host("127.0.0.1", job, e);
+	job->many_hosts = count;
 	if (!list || wf_slurm_first_host(list, job->host, sizeof(job->host)))
 		return wf_error_set(e, -EINVAL, "SLURM_STEP_NODELIST=%.100s: expected names of hosts",
 				    list ? list : "");
@@ -88,11 +85,7 @@ static int read_environment(const struct wf_options *options, const char *argume
 	if (err)
 		return err;
 	snprintf(job->key, sizeof(job->key), "%" PRIu64 ".%" PRIu64, number, step);
-	return wf_launcher_port(argument,
-				(uint16_t)(PORT_FIRST +
-					   (number * WF_JOB_PORTS * 16 + step * WF_JOB_PORTS) %
-						   PORT_COUNT),
-				job, e);
+	return wf_launcher_port(argument, wf_launcher_port_of(number * 16 + step), job, e);
 }
 
 const struct wf_launcher wf_slurm_launcher = {

@@ -96,7 +96,8 @@ static int read_json(const cJSON *root, struct wf_job *job, struct wf_error *e)
 		return wf_error_set(e, -EINVAL, "TF_CONFIG: \"%.100s\" has no port", c.root);
 	job->rank = c.rank;
 	job->size = c.size;
-	return wf_launcher_port("", port, job, e);
+	/* The port itself, and often those after it, belong to TensorFlow's servers. */
+	return wf_launcher_port("", wf_launcher_port_of(port), job, e);
 }
 
 int wf_tf_config_read(const char *text, struct wf_job *job, struct wf_error *e)

@@ -31,7 +31,8 @@ static void set_key(struct wf_job *job)
 static int read_environment(const struct wf_options *options, const char *argument,
 			    struct wf_job *job, struct wf_error *e)
 {
-	uint64_t port = 0;
+	uint64_t port = 0, local = 0;
+	struct wf_error ignored;
 	int err;
 
 	(void)options;
@@ -46,6 +47,9 @@ static int read_environment(const struct wf_options *options, const char *argume
 		err = wf_launcher_host(wf_environment_get("MASTER_ADDR"), job, e);
 	if (err)
 		return err;
+	/* Only torchrun itself tells how many of the processes are on this host. */
+	job->many_hosts = !wf_launcher_number("LOCAL_WORLD_SIZE", WF_JOB_SIZE_MAX, &local, &ignored) &&
+			  local < job->size;
 	set_key(job);
 	return wf_launcher_port(argument, (uint16_t)(port + 1), job, e);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <weft/weft.h>
 
-#define NAMES_MAX 4
+#define NAMES_MAX 6
 
 static int64_t one = 1;
 

@@ -45,9 +45,9 @@ static void add(struct environment *e, const char *format, ...)
 static void start(unsigned which, const struct environment *e, const char *const *arguments)
 {
 	char path[512];
-	const char *argv[8] = { process_path("tests/group/member", path) };
+	const char *argv[12] = { process_path("tests/group/member", path) };
 
-	for (unsigned i = 0; arguments && arguments[i] && i < 6; i++)
+	for (unsigned i = 0; arguments && arguments[i] && i < 10; i++)
 		argv[i + 1] = arguments[i];
 	process_start(&members[which], e->list, argv);
 }
@@ -178,19 +178,35 @@ static void processes_of_a_tensorflow_cluster_are_ranked_by_job_and_index(void *
 	all_met(RANKS, "tf_config");
 }
 
+/* Listen at a port of the kernel's choice, and never answer. */
+static int listen_silently(unsigned *port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, bytes) && !listen(fd, 16) &&
+		    !getsockname(fd, (struct sockaddr *)&at, &bytes));
+	*port = ntohs(at.sin_port);
+	return fd;
+}
+
 static void processes_meet_by_a_file(void **state)
 {
 	char path[] = "/tmp/weft-group-XXXXXX";
-	int fd = mkstemp(path);
+	int fd = mkstemp(path), silent;
+	unsigned port;
 
 	(void)state;
 	/* An earlier job has left an address there at which nobody answers. */
-	assert_true(fd >= 0 && dprintf(fd, "127.0.0.1:%u\n", a_port()) > 0);
+	silent = listen_silently(&port);
+	assert_true(fd >= 0 && dprintf(fd, "127.0.0.1:%u\n", port) > 0);
 	close(fd);
 	for (unsigned i = RANKS; i--;) {
 		struct environment e = { 0 };
 
 		add(&e, "WEFT_BOOTSTRAP=file:%s", path);
+		add(&e, "WEFT_CONNECT_TIMEOUT=3600s");
 		add(&e, "OMPI_COMM_WORLD_RANK=%u", i);
 		add(&e, "OMPI_COMM_WORLD_SIZE=%u", RANKS);
 		start(i, &e, NULL);
@@ -199,6 +215,7 @@ static void processes_meet_by_a_file(void **state)
 	/* Rank 0 removes what it has written. */
 	assert_int_not_equal(access(path, F_OK), 0);
 	unlink(path);
+	close(silent);
 }
 
 static void a_process_that_nobody_launched_is_alone(void **state)
@@ -233,9 +250,11 @@ static void manual_nodes_join(void **state)
 	all_met(RANKS, "address");
 }
 
-static void processes_join_two_groups_by_their_names(void **state)
+/* More groups than rank 0 has ports: its server leaves when all have heard. */
+static void processes_join_several_groups_by_their_names(void **state)
 {
-	static const char *const there[] = { "--name", "a", "--name", "b", NULL };
+	static const char *const there[] = { "--name", "a", "--name", "b", "--name", "c", "--name", "d",
+					     "--name", "e", NULL };
 	unsigned port = a_port();
 
 	(void)state;
@@ -247,17 +266,52 @@ static void processes_join_two_groups_by_their_names(void **state)
 
 static void rank_0_passes_over_a_port_that_is_taken(void **state)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t bytes = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	unsigned port;
+	int fd = listen_silently(&port);
 
 	(void)state;
-	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, bytes) && !listen(fd, 1) &&
-		    !getsockname(fd, (struct sockaddr *)&at, &bytes));
 	for (unsigned i = 0; i < RANKS; i++)
-		start_by_hand(i, i, RANKS, ntohs(at.sin_port), NULL, NULL);
+		start_by_hand(i, i, RANKS, port, NULL, NULL);
 	all_met(RANKS, "address");
 	close(fd);
+}
+
+static void rank_0_is_met_on_loopback_where_the_name_of_its_host_leads_elsewhere(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++) {
+		struct environment e = { 0 };
+
+		/* Rank 0 listens at 127.0.0.1 alone. */
+		add(&e, "WEFT_BOOTSTRAP=127.0.0.2:%u", port);
+		add(&e, "WEFT_RANK=%u", i);
+		add(&e, "WEFT_SIZE=%u", RANKS);
+		start(i, &e, NULL);
+	}
+	all_met(RANKS, "address");
+}
+
+static void a_member_whose_own_node_is_at_one_of_the_ports_goes_on(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 2; i--;) {
+		struct environment e = { 0 };
+
+		add(&e, "WEFT_BOOTSTRAP=127.0.0.1:%u", port);
+		add(&e, "WEFT_RANK=%u", i);
+		add(&e, "WEFT_SIZE=2");
+		if (i)
+			add(&e, "WEFT_LISTEN=127.0.0.1:%u", port);
+		start(i, &e, NULL);
+		/* The first to come has dialled itself by then. */
+		if (i)
+			assert_false(process_wait(&members[i], 300));
+	}
+	all_met(2, "address");
 }
 
 static void jobs_at_one_port_do_not_mix(void **state)
@@ -315,6 +369,40 @@ static void others_hear_that_rank_0_is_missing(void **state)
 	(void)state;
 	start_by_hand(0, 1, 2, a_port(), "1s", NULL);
 	fails_with(0, "rank 0 of 2 processes (address) was not met at 127.0.0.1:");
+	assert_non_null(strstr(process_err(&members[0]), "other hosts, if the job has any, do not reach "
+							 "this node"));
+}
+
+static void others_hear_that_rank_0_is_on_loopback_elsewhere(void **state)
+{
+	char path[] = "/tmp/weft-group-XXXXXX";
+	int fd = mkstemp(path);
+	struct environment e = { 0 };
+
+	(void)state;
+	assert_true(fd >= 0 && dprintf(fd, "127.0.0.1:5000 another host\n") > 0);
+	close(fd);
+	add(&e, "WEFT_BOOTSTRAP=file:%s", path);
+	add(&e, "WEFT_RANK=1");
+	add(&e, "WEFT_SIZE=2");
+	add(&e, "WEFT_JOIN_TIMEOUT=1s");
+	start(0, &e, NULL);
+	fails_with(0, "rank 0 is on another host, at 127.0.0.1:5000");
+	unlink(path);
+}
+
+static void nodes_on_loopback_do_not_wait_for_a_job_of_several_hosts(void **state)
+{
+	struct environment e = { 0 };
+
+	(void)state;
+	add(&e, "RANK=0");
+	add(&e, "WORLD_SIZE=4");
+	add(&e, "LOCAL_WORLD_SIZE=2");
+	add(&e, "MASTER_ADDR=127.0.0.1");
+	add(&e, "MASTER_PORT=%u", a_port());
+	start(0, &e, NULL);
+	fails_with(0, "the job has several hosts (torchrun), and this node is at 127.0.0.1:");
 }
 
 static void two_processes_of_one_rank_are_told_apart(void **state)
@@ -355,13 +443,20 @@ int main(void)
 		cmocka_unit_test_teardown(
 			a_launcher_asked_for_by_name_must_have_started_the_process, stop_all),
 		cmocka_unit_test_teardown(manual_nodes_join, stop_all),
-		cmocka_unit_test_teardown(processes_join_two_groups_by_their_names, stop_all),
+		cmocka_unit_test_teardown(processes_join_several_groups_by_their_names, stop_all),
 		cmocka_unit_test_teardown(rank_0_passes_over_a_port_that_is_taken, stop_all),
+		cmocka_unit_test_teardown(
+			rank_0_is_met_on_loopback_where_the_name_of_its_host_leads_elsewhere, stop_all),
+		cmocka_unit_test_teardown(
+			a_member_whose_own_node_is_at_one_of_the_ports_goes_on, stop_all),
 		cmocka_unit_test_teardown(jobs_at_one_port_do_not_mix, stop_all),
 		cmocka_unit_test_teardown(a_rank_that_died_before_all_were_there_may_come_again,
 					  stop_all),
 		cmocka_unit_test_teardown(all_hear_which_ranks_are_missing, stop_all),
 		cmocka_unit_test_teardown(others_hear_that_rank_0_is_missing, stop_all),
+		cmocka_unit_test_teardown(others_hear_that_rank_0_is_on_loopback_elsewhere, stop_all),
+		cmocka_unit_test_teardown(
+			nodes_on_loopback_do_not_wait_for_a_job_of_several_hosts, stop_all),
 		cmocka_unit_test_teardown(two_processes_of_one_rank_are_told_apart, stop_all),
 		cmocka_unit_test_teardown(processes_that_differ_about_the_size_are_told, stop_all),
 	};

@@ -27,7 +27,7 @@ static const char *const variables[] = {
 	"TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
 	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
 	"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES",
-	"JOB_COMPLETION_INDEX", "TF_CONFIG",
+	"JOB_COMPLETION_INDEX", "TF_CONFIG", "LOCAL_WORLD_SIZE",
 };
 
 static int forget(void **state)
@@ -91,6 +91,26 @@ static void the_launcher_started_last_is_believed(void **state)
 	assert_string_equal(job.launcher, "torchrun");
 	assert_int_equal(find("slurm"), 0);
 	assert_string_equal(job.launcher, "slurm");
+}
+
+static void launchers_that_know_tell_of_several_hosts(void **state)
+{
+	(void)state;
+	set_torchrun();
+	assert_int_equal(find(""), 0);
+	assert_false(job.many_hosts);
+	setenv("LOCAL_WORLD_SIZE", "4", 1);
+	assert_int_equal(find(""), 0);
+	assert_false(job.many_hosts);
+	setenv("LOCAL_WORLD_SIZE", "2", 1);
+	assert_int_equal(find(""), 0);
+	assert_true(job.many_hosts);
+	set_slurm();
+	assert_int_equal(find("slurm"), 0);
+	assert_true(job.many_hosts);
+	setenv("SLURM_STEP_NUM_NODES", "1", 1);
+	assert_int_equal(find("slurm"), 0);
+	assert_false(job.many_hosts);
 }
 
 static void a_launcher_may_be_given_a_port(void **state)
@@ -198,7 +218,8 @@ static void tasks_of_tensorflow_are_counted_chief_first(void **state)
 		assert_int_equal(job.rank, rows[i].rank);
 		assert_int_equal(job.size, 5);
 		assert_string_equal(job.host, "c");
-		assert_int_equal(job.port, 55);
+		/* Not its own port, which TensorFlow's server has. */
+		assert_int_equal(job.port, 20220);
 	}
 }
 
@@ -268,6 +289,30 @@ static void a_process_alone_has_rank_0_of_1(void **state)
 	assert_int_equal(job.size, 1);
 }
 
+static void a_rank_among_others_without_a_place_to_meet_is_an_error(void **state)
+{
+	static const char *const pairs[][2] = {
+		{ "PMI_RANK", "PMI_SIZE" },
+		{ "RANK", "WORLD_SIZE" },
+		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+	};
+
+	for (size_t i = 0; i < WF_COUNT(pairs); i++) {
+		setenv(pairs[i][0], "1", 1);
+		setenv(pairs[i][1], "2", 1);
+		assert_int_equal(find(""), -EINVAL);
+		assert_string_equal(error.text, "this process is rank 1 of 2, and nothing says where they "
+						"meet: set WEFT_BOOTSTRAP=HOST:PORT, of rank 0's host, or "
+						"file:PATH");
+		forget(state);
+	}
+	options.job_size = 2;
+	assert_int_equal(find(""), -EINVAL);
+	options.job_size = 1;
+	assert_int_equal(find(""), 0);
+	assert_int_equal(job.size, 1);
+}
+
 static void ranks_that_are_missing_are_named_as_far_as_they_are_known(void **state)
 {
 	static const uint32_t ranks[] = { 2, 5, 7 };
@@ -291,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(torchrun_says_where_rank_0_is),
 		TEST(the_launcher_started_last_is_believed),
+		TEST(launchers_that_know_tell_of_several_hosts),
 		TEST(a_launcher_may_be_given_a_port),
 		TEST(steps_of_a_slurm_job_meet_at_different_ports),
 		TEST(the_first_host_of_a_list_of_slurms_is_found),
@@ -301,6 +347,7 @@ int main(void)
 		TEST(ranks_and_sizes_must_be_numbers_that_fit),
 		TEST(an_address_takes_the_rank_of_any_launcher),
 		TEST(a_process_alone_has_rank_0_of_1),
+		TEST(a_rank_among_others_without_a_place_to_meet_is_an_error),
 		TEST(ranks_that_are_missing_are_named_as_far_as_they_are_known),
 	};
 
