@@ -36,7 +36,7 @@ struct join {
 	const struct wf_job *job;
 	uint64_t until_ns;
 	Weft__Group__Member member;
-	const char *host;     /* of this process, as wf_join_host() has it */
+	const char *host;     /* host of this process, as wf_join_host() has it */
 	struct attempt attempts[ATTEMPTS_MAX];
 	unsigned attempt_count;
 	uint64_t look_ns;     /* no look at the board before */
