@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Packages of PyPI in virtual environments that are kept, and the libweft of a build for what is built
+against it: for tests, benchmarks and demos of weft's packages for Python."""
+import contextlib
+import fcntl
+import glob
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CACHE = os.environ.get('WEFT_CACHE') or os.path.expanduser('~/.cache/weft')
+
+
+class Missing(Exception):
+    """A package cannot be had here; the message says why."""
+
+
+class Failed(Exception):
+    """A package of weft does not build; the message has the end of what was said."""
+
+
+def sh(command, log, **options):
+    """Run @command, whose output goes to @log.  Returns whether it ended well."""
+    with open(log, 'ab') as out:
+        return not subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=out,
+                                  stderr=subprocess.STDOUT, **options).returncode
+
+
+def last_line(log):
+    """The last line of a log that says something."""
+    with open(log, encoding='utf-8', errors='replace') as text:
+        lines = [line.strip() for line in text if line.strip()]
+    return lines[-1] if lines else 'it says nothing'
+
+
+@contextlib.contextmanager
+def alone(folder):
+    """One process at a time makes what is in @folder."""
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with open(folder + '.lock', 'wb') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def environment(name, packages):
+    """The path of a Python with @packages, in the environment @name."""
+    folder = os.path.join(CACHE, '%s-python%d.%d' % (name, *sys.version_info[:2]))
+    python = os.path.join(folder, 'bin', 'python')
+    with alone(folder):
+        if os.path.exists(os.path.join(folder, 'complete')):
+            return python
+        log = folder + '.log'
+        shutil.rmtree(folder, ignore_errors=True)
+        open(log, 'wb').close()
+        try:
+            venv.create(folder, with_pip=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Missing('no virtual environment can be made (Debian: apt-get install '
+                          'python3-venv): %s' % error) from error
+        if not sh([python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check',
+                   *packages], log):
+            raise Missing('%s cannot be installed: %s' % (packages[0], last_line(log)))
+        open(os.path.join(folder, 'complete'), 'wb').close()
+        return python
+
+
+def package(build, folder):
+    """A pkg-config file for the libweft of @build, which need not be installed.  Its folder."""
+    with open(os.path.join(build, 'src', 'weft.pc'), encoding='ascii') as text:
+        version = re.search(r'^Version: (.*)$', text.read(), re.MULTILINE).group(1)
+    library = os.path.join(os.path.abspath(build), '.libs')
+    with open(os.path.join(folder, 'weft.pc'), 'w', encoding='ascii') as out:
+        out.write('libdir=%s\nName: weft\nDescription: a build of weft\nVersion: %s\n'
+                  'Requires: libprotobuf-c\nLibs: -L${libdir} -lweft\nCflags: -I%s\n' %
+                  (library, version, os.path.join(TOP, 'include')))
+    return folder
+
+
+def digest(python, build, source):
+    """A number that changes with a package's @source, what it includes, and where it is built."""
+    files = glob.glob(os.path.join(source, '**'), recursive=True)
+    files += glob.glob(os.path.join(TOP, 'include', 'weft', '*.h'))
+    made = hashlib.sha256((python + os.path.abspath(build)).encode())
+    for path in sorted(path for path in files if os.path.isfile(path)):
+        with open(path, 'rb') as content:
+            made.update(path.encode() + content.read())
+    return made.hexdigest()
+
+
+def install(python, build, source, name, flags=''):
+    """Build the package at @source against the libweft of @build, and install it in a folder of that
+    build called @name, unless it is there.  The folder, for PYTHONPATH."""
+    work = os.path.join(os.path.abspath(build), 'tests', name)
+    with alone(work):
+        stamp, now = os.path.join(work, 'built'), digest(python, build, source)
+        if os.path.exists(stamp):
+            with open(stamp, encoding='ascii') as text:
+                if text.read() == now:
+                    return os.path.join(work, 'site')
+        shutil.rmtree(work, ignore_errors=True)
+        os.makedirs(work)
+        pip_install(python, build, source, work, flags)
+        with open(stamp, 'w', encoding='ascii') as out:
+            out.write(now)
+        return os.path.join(work, 'site')
+
+
+def pip_install(python, build, source, work, flags):
+    """Build a copy of @source, which may be read-only, as pip needs it."""
+    copy, log = os.path.join(work, 'source'), os.path.join(work, 'build.log')
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns('__pycache__', 'build'))
+    for folder, _, _ in os.walk(copy):
+        os.chmod(folder, 0o755)
+    path = os.pathsep.join((os.path.dirname(python), os.environ.get('PATH', '')))
+    env = dict(os.environ, PATH=path, PKG_CONFIG_PATH=package(build, work), CXXFLAGS=flags,
+               LDFLAGS=flags)
+    if not sh([python, '-m', 'pip', 'install', '-v', '--disable-pip-version-check', '--no-deps',
+               '--no-build-isolation', '--no-index', '--target', os.path.join(work, 'site'),
+               copy], log, env=env):
+        with open(log, encoding='utf-8', errors='replace') as text:
+            last = ''.join(text.readlines()[-40:])
+        raise Failed('%sthe package cannot be built, see %s' % (last, log))
