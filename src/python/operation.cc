@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "operation.h"
+
+#include <cerrno>
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include "describe.h"
+#include "errors.h"
+#include "node.h"
+
+/* Threads that are in a wait, or want the GIL to leave it; under the GIL. */
+static unsigned threads_waiting;
+
+/* Time between two looks at Python's signals, for Ctrl-C. */
+#define SLICE_NS 100000000ull
+
+Flight::Flight(std::shared_ptr<Shared> s) : shared(std::move(s))
+{
+	place = shared->flights.size();
+	shared->flights.push_back(this);
+}
+
+Flight::~Flight()
+{
+	if (op && !shared->forked())
+		weft_op_free(op);
+	shared->flights[place] = shared->flights.back();
+	shared->flights[place]->place = place;
+	shared->flights.pop_back();
+}
+
+void Flight::release()
+{
+	if (released)
+		return;
+	released = true;
+	array.release();
+	second.release();
+}
+
+void Flight::come_down(nb::list &futures)
+{
+	release();
+	if (future.is_valid())
+		futures.append(std::move(future));
+	if (has_handle)
+		return;
+	shared->nobodys--;
+	delete this;
+}
+
+void wake(nb::list futures)
+{
+	if (nb::len(futures))
+		nb::module_::import_("weft.aio").attr("_wake")(futures);
+}
+
+void fill(weft_op_options &options, Flight &flight, nb::handle timeout, unsigned priority)
+{
+	options.size = sizeof(options);
+	options.timeout_ns = nanoseconds(timeout, 0);
+	options.priority = priority;
+	options.queue = flight.shared->queue();
+	options.arg = &flight;
+}
+
+Operation::Operation(std::unique_ptr<Flight> flight) : flight_(flight.release())
+{
+	flight_->has_handle = true;
+	flight_->shared->tidy();
+}
+
+Operation::~Operation()
+{
+	if (!flight_)
+		return;
+	if (done() || flight_->shared->forked()) {
+		delete flight_;
+		return;
+	}
+	flight_->has_handle = false;
+	flight_->shared->nobodys++;
+}
+
+bool Operation::done() const
+{
+	return weft_op_ended(flight_->op);
+}
+
+int in_slices(uint64_t timeout_ns, const std::function<int(uint64_t)> &once)
+{
+	for (;;) {
+		uint64_t slice = timeout_ns < SLICE_NS ? timeout_ns : SLICE_NS;
+		int err;
+
+		threads_waiting++;
+		{
+			nb::gil_scoped_release free;
+
+			err = once(slice);
+		}
+		threads_waiting--;
+		if (err != -ETIMEDOUT || timeout_ns <= SLICE_NS)
+			return err;
+		if (PyErr_CheckSignals())
+			throw nb::python_error();
+		if (timeout_ns != WEFT_FOREVER)
+			timeout_ns -= slice;
+	}
+}
+
+void let_threads_leave()
+{
+	for (int i = 0; threads_waiting && i < 100; i++) {
+		nb::gil_scoped_release free;
+
+		usleep(10000);
+	}
+}
+
+bool Operation::wait(nb::handle timeout)
+{
+	uint64_t ns = nanoseconds(timeout, WEFT_FOREVER);
+	weft_op *op = flight_->op;
+	int err = done() ? 0 : in_slices(ns, [op](uint64_t slice) { return weft_wait(op, slice); });
+
+	if (err == -ETIMEDOUT)
+		return false;
+	check(err);
+	flight_->release();
+	return true;
+}
+
+nb::object Operation::result(nb::handle timeout)
+{
+	if (!wait(timeout)) {
+		PyErr_SetString(PyExc_TimeoutError, "the operation has not ended yet");
+		throw nb::python_error();
+	}
+	if (weft_op_status(flight_->op) != WEFT_OK)
+		failed(flight_->op);
+	if (!flight_->kept.is_valid())
+		flight_->kept = flight_->result ? flight_->result(*flight_) : nb::none();
+	return flight_->kept;
+}
+
+nb::object Operation::exception(nb::handle timeout)
+{
+	try {
+		result(timeout);
+	} catch (nb::python_error &e) {
+		if (!done())
+			throw;
+		return nb::borrow(e.value());
+	}
+	return nb::none();
+}
+
+void Operation::cancel()
+{
+	if (!flight_->shared->forked())
+		weft_cancel(flight_->op);
+}
+
+bool Operation::tell(nb::object future)
+{
+	/* One that has come out of the queue is told by nobody any more. */
+	if (done())
+		return false;
+	flight_->future = std::move(future);
+	return true;
+}
+
+/* Handles of @operations, for functions that wait for several. */
+static std::vector<weft_op *> handles(nb::list operations)
+{
+	std::vector<weft_op *> ops;
+
+	for (nb::handle operation : operations)
+		ops.push_back(nb::cast<Operation &>(operation).flight().op);
+	return ops;
+}
+
+size_t wait_any(nb::list operations, nb::handle timeout)
+{
+	auto ops = handles(operations);
+	size_t index = 0;
+	int err = in_slices(nanoseconds(timeout, WEFT_FOREVER), [&](uint64_t slice) {
+		return weft_wait_any(ops.data(), ops.size(), slice, &index);
+	});
+
+	if (err == -ETIMEDOUT) {
+		PyErr_SetString(PyExc_TimeoutError, "none of the operations has ended yet");
+		throw nb::python_error();
+	}
+	check(err);
+	return index;
+}
+
+bool wait_all(nb::list operations, nb::handle timeout)
+{
+	auto ops = handles(operations);
+	int err = in_slices(nanoseconds(timeout, WEFT_FOREVER), [&](uint64_t slice) {
+		return weft_wait_all(ops.data(), ops.size(), slice);
+	});
+
+	if (err == -ETIMEDOUT)
+		return false;
+	check(err);
+	for (nb::handle operation : operations)
+		nb::cast<Operation &>(operation).flight().release();
+	return true;
+}
+
+static nb::object status_of(const Operation &o)
+{
+	if (!o.done())
+		return nb::none();
+	return nb::module_::import_("weft.errors").attr("Status")(int(weft_op_status(o.flight().op)));
+}
+
+static nb::object key_of(const Operation &o)
+{
+	size_t bytes = 0;
+	const void *key = o.done() ? weft_op_key(o.flight().op, &bytes) : nullptr;
+
+	return key ? nb::object(nb::bytes(key, bytes)) : nb::none();
+}
+
+void bind_operation(nb::module_ &m)
+{
+	nb::class_<Operation>(m, "Operation",
+			      "What has been begun: to be waited for, awaited, cancelled, or forgotten.\n\n"
+			      "A buffer that an operation was given is borrowed until it has ended, also when\n"
+			      "nobody has the operation any more.")
+		.def("done", &Operation::done, "Whether the operation has ended.")
+		.def("wait", &Operation::wait, nb::arg("timeout") = nb::none(),
+		     "Wait for at most so many seconds; None: for ever.  Returns whether it has ended.")
+		.def("result", &Operation::result, nb::arg("timeout") = nb::none(),
+		     "Wait, and return what the operation gives; raises weft.Error if it has failed, and\n"
+		     "TimeoutError if it has not ended in time, and goes on.")
+		.def("exception", &Operation::exception, nb::arg("timeout") = nb::none(),
+		     "Wait, and return the error that result() would raise; None: it has ended well.")
+		.def("cancel", &Operation::cancel,
+		     "Ask for an early end.  The outcome may still be success.")
+		.def("path", [](const Operation &o) { return path_of(o.flight().op); },
+		     "The path that the bytes really took, as a dict: provider, way, copies, times in ns.")
+		.def_prop_ro("status", &status_of, "The outcome, a weft.Status; None: it has not ended.")
+		.def_prop_ro("key", &key_of, "The key of a receive's tensor, as bytes; None: there is none yet.")
+		.def_prop_ro("peer", [](const Operation &o) {
+			return peer_of(o.flight().shared, o.flight().op);
+		}, "The peer that the operation is with, or whose tensor came; None: nobody's.")
+		.def("__await__", [](nb::handle self) {
+			return nb::module_::import_("weft.aio").attr("_await")(self);
+		})
+		.def_prop_ro("_node", [](const Operation &o) { return Node{ o.flight().shared }; })
+		.def_prop_ro("_future", [](const Operation &o) {
+			return o.flight().future.is_valid() ? o.flight().future : nb::none();
+		})
+		.def("_tell", &Operation::tell);
+	m.def("wait_any", &wait_any, nb::arg("operations"), nb::arg("timeout") = nb::none(),
+	      "Wait for the first of a list of operations of one node.  Returns its index.");
+	m.def("wait_all", &wait_all, nb::arg("operations"), nb::arg("timeout") = nb::none(),
+	      "Wait for all of a list of operations of one node.  Returns whether all have ended.");
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parts of a node that are closed before it: windows, remote windows, regions and groups.
+ *
+ * Threads: those that hold the GIL.
+ */
+#ifndef WEFT_PYTHON_PART_H
+#define WEFT_PYTHON_PART_H
+
+#include <memory>
+#include "shared.h"
+
+class Part {
+public:
+	explicit Part(std::shared_ptr<Shared> shared);
+	Part(const Part &) = delete;
+	virtual ~Part();
+
+	/* Close the part, once; later calls do nothing. */
+	virtual void close() = 0;
+
+protected:
+	std::shared_ptr<Shared> shared_;
+};
+
+#endif

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Operations in asyncio: a node's queue of what has ended is one reader of the event loop.
+
+The first await of an operation attaches its node to the running loop, for as long as that runs.  A
+manual node is driven by the loop itself, without a thread, the shortest way: one whose peers are to
+be heard before anything of it is awaited is attached by attach().
+"""
+import asyncio
+import weakref
+from typing import Any, Generator
+
+from . import _weft
+
+_drivers = weakref.WeakKeyDictionary()  # of each loop: the drivers of its nodes, by their addresses
+POLLS_MAX = 64  # turns of a manual node before the loop has its own
+
+
+class _Driver:
+    """A threaded node in an event loop."""
+    def __init__(self, node: Any, loop: asyncio.AbstractEventLoop):
+        self.node = node
+        self.loop = loop
+        self.fd = node._queue_fd(True)
+        loop.add_reader(self.fd, self.ready)
+
+    def ready(self) -> None:
+        """Wake the tasks whose operations have ended."""
+        _wake(self.node._drain())
+        if self.node.closed:
+            self.detach()
+
+    def kick(self) -> None:
+        """An operation is awaited: nothing to do, the worker has it."""
+
+    def detach(self) -> None:
+        """Leave the loop."""
+        self.loop.remove_reader(self.fd)
+        _drivers.get(self.loop, {}).pop(self.node._id, None)
+
+
+class _ManualDriver(_Driver):
+    """A manual node, which is polled before each sleep of its loop."""
+    def __init__(self, node: Any, loop: asyncio.AbstractEventLoop):
+        super().__init__(node, loop)
+        self.timer = None
+        self.soon = False
+        self.own_fd = node._fd()
+        loop.add_reader(self.own_fd, self.turn)
+
+    def kick(self) -> None:
+        """Poll in the loop's next turn."""
+        if not self.soon:
+            self.soon = True
+            self.loop.call_soon(self.turn)
+
+    def turn(self) -> None:
+        """Do the node's work until it may sleep."""
+        self.soon = False
+        if self.node.closed:
+            self.detach()
+            return
+        wait = None
+        for _ in range(POLLS_MAX):
+            self.node.poll(0)
+            wait = self.node._arm()
+            if wait is not None:
+                break
+        _wake(self.node._drain())
+        if self.timer:
+            self.timer.cancel()
+            self.timer = None
+        if wait is None:
+            self.kick()
+        else:
+            self.timer = self.loop.call_later(wait, self.turn)
+
+    def detach(self) -> None:
+        if self.timer:
+            self.timer.cancel()
+        self.loop.remove_reader(self.own_fd)
+        super().detach()
+
+
+def _driver(node: Any, loop: asyncio.AbstractEventLoop) -> _Driver:
+    drivers = _drivers.setdefault(loop, {})
+    driver = drivers.get(node._id)
+    if driver is None:
+        driver = (_ManualDriver if node.manual else _Driver)(node, loop)
+        drivers[node._id] = driver
+    return driver
+
+
+def attach(node: _weft.Node) -> None:
+    """Attach @node to the running event loop, which drives it if it is manual."""
+    _driver(node, asyncio.get_running_loop()).kick()
+
+
+def _set(future: asyncio.Future) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _wake(futures: list) -> None:
+    """Set @futures, each in the thread of its loop."""
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    for future in futures:
+        loop = future.get_loop()
+        if loop is here:
+            _set(future)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(_set, future)
+
+
+def _await(operation: _weft.Operation) -> Generator[Any, None, Any]:
+    """Wait for @operation in the running loop.  A task that is cancelled cancels it."""
+    if not operation.done():
+        loop = asyncio.get_running_loop()
+        driver = _driver(operation._node, loop)
+        driver.kick()
+        future = operation._future
+        if future is None or future.done() or future.get_loop() is not loop:
+            future = loop.create_future()
+            told = operation._tell(future)
+        else:
+            told = True
+        if told:
+            try:
+                yield from future
+            except asyncio.CancelledError:
+                operation.cancel()
+                raise
+    return operation.result(0)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Operations in asyncio."""
+import asyncio
+import gc
+import random
+import threading
+
+import numpy as np
+import pytest
+import weft
+import weft.aio
+from conftest import ALL, LIMIT
+
+
+def run(main):
+    """Run a coroutine, in bounded time."""
+    return asyncio.run(asyncio.wait_for(main, LIMIT * (10 if ALL else 1)))
+
+
+@pytest.mark.parametrize('manual', [False, True], ids=['threaded', 'manual'])
+def test_await_gives_what_result_gives(manual):
+    async def main():
+        with weft.Node(provider='tcp', manual=manual) as near, \
+                weft.Node(provider='tcp', manual=manual) as far:
+            weft.aio.attach(far)
+            peer = near.peer(far.address)
+            for i in range(20):
+                got = far.recv(1, 'key')
+                await peer.send(1, 'key', np.full(1000, i))
+                assert np.asarray(await got)[999] == i
+                assert (await got).shape == (1000,)   # again, at once
+            with pytest.raises(weft.DeadlineExceeded):
+                await far.recv(1, 'key', timeout=0.01)
+            got = await asyncio.gather(*[far.recv(2, str(i)) for i in range(50)],
+                                       *[peer.send(2, str(i), b'x') for i in range(50)])
+            assert all(one.tobytes() == b'x' for one in got[:50])
+            del got
+    run(main())
+
+
+def test_two_tasks_may_await_one_operation(pair):
+    async def main():
+        got = pair.far.recv(1, 'key')
+
+        async def wait():
+            return (await got).tobytes()
+        tasks = [asyncio.ensure_future(wait()) for _ in range(2)]
+        await asyncio.sleep(0)
+        pair.peer.send(1, 'key', b'x')
+        assert await asyncio.gather(*tasks) == [b'x', b'x']
+    run(main())
+
+
+def test_a_cancelled_task_cancels_its_operation(pair):
+    async def main():
+        got = pair.far.recv(1, 'key')
+
+        async def wait():
+            await got
+        task = asyncio.ensure_future(wait())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(weft.Cancelled):
+            await got
+        # The tensor is there for the next one.
+        pair.peer.send(1, 'key', b'x')
+        assert (await pair.far.recv(1, 'key')).tobytes() == b'x'
+    run(main())
+
+
+def test_a_task_ends_when_its_node_closes(pair):
+    async def main():
+        async def wait():
+            await pair.far.recv(1, 'key')
+        task = asyncio.ensure_future(wait())
+        await asyncio.sleep(0.01)
+        pair.far.close()
+        with pytest.raises(weft.Cancelled):
+            await task
+    run(main())
+
+
+def test_a_node_serves_one_loop_after_another(pair):
+    async def main():
+        got = pair.far.recv(1, 'key')
+        await pair.peer.send(1, 'key', b'x')
+        assert (await got).tobytes() == b'x'
+    run(main())
+    run(main())
+    got = pair.far.recv(1, 'key')
+    pair.peer.send(1, 'key', b'x').result(LIMIT)
+    assert got.result(LIMIT).tobytes() == b'x'
+
+
+def test_loops_of_two_threads_await_operations_of_one_node(pair):
+    failed = []
+
+    def thread(which):
+        async def main():
+            for i in range(100):
+                got = pair.far.recv(which, str(i))
+                await pair.peer.send(which, str(i), b'x')
+                await got
+        try:
+            run(main())
+        except BaseException as error:   # of a thread: told below
+            failed.append(error)
+    threads = [threading.Thread(target=thread, args=(i,)) for i in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(LIMIT)
+    assert not failed and not any(one.is_alive() for one in threads)
+
+
+def test_sends_with_cancels_at_random_lose_nothing(pair):
+    count = 10000 if ALL else 1000
+    rng = random.Random(1)
+    alive = np.ones(100)
+
+    async def main():
+        async def one(i):
+            got = pair.far.recv(1, str(i), timeout=LIMIT)
+            sent = pair.peer.send(1, str(i), alive)
+            for operation in (got, sent):
+                if rng.random() < 0.2:
+                    operation.cancel()
+            outcomes = []
+            for operation in (sent, got):
+                if operation is got and outcomes[0] is not weft.Status.OK:
+                    got.cancel()
+                try:
+                    await operation
+                except weft.Cancelled:
+                    pass
+                outcomes.append(operation.status)
+            return outcomes
+        for begun in range(0, count, 100):
+            for outcomes in await asyncio.gather(*[one(i) for i in range(begun, begun + 100)]):
+                assert set(outcomes) <= {weft.Status.OK, weft.Status.CANCELLED}
+    run(main())
+    pair.peer.ping().result(LIMIT)
+    gc.collect()
+    with_pair = np.asarray(alive)
+    assert with_pair.sum() == 100

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Operations: waiting for them, how they fail, and what they tell."""
+import threading
+import time
+
+import numpy as np
+import pytest
+import weft
+from conftest import LIMIT
+
+
+def test_a_failure_has_weft_s_sentence_and_what_became_of_it(pair):
+    with pytest.raises(weft.DeadlineExceeded, match='before any peer sent step 1') as raised:
+        pair.far.recv(1, 'key', timeout=0.01).result(LIMIT)
+    error = raised.value
+    assert isinstance(error, weft.Error) and isinstance(error, TimeoutError)
+    assert error.status is weft.Status.DEADLINE_EXCEEDED and error.executed is weft.Executed.NO
+    assert error.errno is None and 'DEADLINE_EXCEEDED' in str(error)
+
+
+def test_a_refusal_has_its_errno(pair):
+    with pytest.raises(ValueError, match='no address|host:port|address') as raised:
+        pair.near.peer('nowhere')
+    assert isinstance(raised.value, weft.InvalidArgument) and raised.value.errno == 22
+    with pytest.raises(weft.InvalidArgument, match='a key is'):
+        pair.near.recv(1, 7)
+    with pytest.raises(weft.InvalidArgument, match='seconds'):
+        pair.near.recv(1, 'key', timeout=-1)
+    with pytest.raises(weft.Error):
+        weft.Node(provider='nothing of that name')
+
+
+def test_result_gives_up_waiting_and_the_operation_goes_on(pair):
+    got = pair.far.recv(1, 'key')
+    with pytest.raises(TimeoutError, match='has not ended') as raised:
+        got.result(0.01)
+    assert not isinstance(raised.value, weft.Error)
+    assert got.wait(0) is False and got.status is None and not got.done()
+    pair.peer.send(1, 'key', b'x')
+    assert got.result(LIMIT).tobytes() == b'x'
+    assert got.status is weft.Status.OK and got.done()
+    assert got.exception() is None
+    assert got.result() is got.result()
+
+
+def test_a_cancelled_operation_says_so(pair):
+    got = pair.far.recv(1, 'key')
+    got.cancel()
+    with pytest.raises(weft.Cancelled):
+        got.result(LIMIT)
+    assert isinstance(got.exception(), weft.Cancelled)
+
+
+def test_the_first_and_all_of_several_are_waited_for(pair):
+    first, second = pair.far.recv(1, 'first'), pair.far.recv(1, 'second')
+    with pytest.raises(TimeoutError):
+        weft.wait_any([first, second], 0.01)
+    assert weft.wait_all([first, second], 0.01) is False
+    pair.peer.send(1, 'second', b'x')
+    assert weft.wait_any([first, second], LIMIT) == 1
+    pair.peer.send(1, 'first', b'x')
+    assert weft.wait_all([first, second], LIMIT) is True
+
+
+def test_other_threads_run_while_one_waits(pair):
+    got = pair.far.recv(1, 'key')
+    ran = threading.Event()
+    waiter = threading.Thread(target=lambda: (ran.set(), got.result(LIMIT)))
+    waiter.start()
+    assert ran.wait(LIMIT)
+    pair.peer.send(1, 'key', b'x').result(LIMIT)
+    waiter.join(LIMIT)
+    assert not waiter.is_alive()
+
+
+def test_many_threads_send_and_receive(pair):
+    def exchange(which):
+        for i in range(200):
+            got = pair.far.recv(which, str(i))
+            pair.peer.send(which, str(i), np.full(5, i)).result(LIMIT)
+            assert np.asarray(got.result(LIMIT))[4] == i
+        done.append(which)
+    done = []
+    threads = [threading.Thread(target=exchange, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert sorted(done) == [0, 1, 2, 3]
+
+
+def test_a_lost_peer_is_unavailable_in_bounded_time(pair, start):
+    other = start('''
+        import sys, weft
+        node = weft.Node(provider='tcp')
+        print(node.address, flush=True)
+        sys.stdin.readline()
+    ''')
+    peer = pair.near.peer(other.line())
+    peer.ping().result(LIMIT)
+    got = pair.near.recv(1, 'key', peer=peer)
+    other.process.kill()
+    begun = time.monotonic()
+    with pytest.raises(weft.Unavailable) as raised:
+        got.result(LIMIT)
+    assert isinstance(raised.value, ConnectionError)
+    assert time.monotonic() - begun < 10
+
+
+def test_closing_a_node_ends_what_is_under_way(pair):
+    got = pair.far.recv(1, 'key')
+    pair.far.close()
+    pair.far.close()
+    with pytest.raises(weft.Cancelled):
+        got.result(LIMIT)
+    with pytest.raises(weft.InvalidArgument, match='closed'):
+        pair.far.address
+
+
+def test_an_aborted_step_ends_with_the_word_given(pair):
+    got = pair.far.recv(5, 'key')
+    pair.far.abort_step(5, weft.Status.ABORTED, 'no more')
+    with pytest.raises(weft.Error, match='no more') as raised:
+        got.result(LIMIT)
+    assert raised.value.status is weft.Status.ABORTED
+    pair.far.end_step(6)
+
+
+def test_a_broadcast_reaches_all(pair):
+    with weft.Node(provider='tcp') as third:
+        peers = [pair.peer, pair.near.peer(third.address)]
+        got = [pair.far.recv(1, 'key'), third.recv(1, 'key')]
+        pair.near.broadcast(peers, 1, 'key', np.arange(100)).result(LIMIT)
+        assert all(np.asarray(one.result(LIMIT)).sum() == 4950 for one in got)
+        del got
+
+
+def test_path_counters_and_dump_tell_what_happened(pair):
+    sent = pair.peer.send(1, 'key', np.zeros(1 << 18))
+    got = pair.far.recv(1, 'key')
+    assert got.result(LIMIT).nbytes == 1 << 21
+    sent.result(LIMIT)
+    path = got.path()
+    assert path['provider'].startswith('tcp') and path['bytes'] == 1 << 21 and path['done_ns'] > 0
+    assert pair.far.counters()['bytes_pulled'] >= 1 << 21
+    assert len(pair.far.counters()['calls_ended']) == len(weft.Status)
+    assert pair.far.address in pair.far.dump()
+
+
+def test_a_manual_node_is_driven_by_who_waits():
+    with weft.Node(provider='tcp', manual=True) as near, weft.Node(provider='tcp') as far:
+        got = far.recv(1, 'key')
+        near.peer(far.address).send(1, 'key', b'x').result(LIMIT)
+        assert got.result(LIMIT).tobytes() == b'x'
+        assert near.poll() >= 0
+        with pytest.raises(weft.InvalidArgument):
+            far.poll()

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Processes: Ctrl-C, fork, and the interpreter's end while operations are under way."""
+import signal
+
+
+import pytest
+from conftest import ALL
+
+
+def test_ctrl_c_ends_a_wait(start):
+    process = start('''
+        import weft
+        node = weft.Node(provider='tcp')
+        print('waits', flush=True)
+        try:
+            node.recv(1, 'never').result()
+        except KeyboardInterrupt:
+            print('interrupted', flush=True)
+    ''')
+    assert process.line() == 'waits'
+    process.process.send_signal(signal.SIGINT)
+    assert process.line() == 'interrupted'
+    assert process.end()[0] == 0
+
+
+def test_ctrl_c_ends_an_event_loop(start):
+    process = start('''
+        import asyncio, weft
+        async def main():
+            node = weft.Node(provider='tcp')
+            got = node.recv(1, 'never')
+            asyncio.get_running_loop().call_soon(lambda: print('waits', flush=True))
+            await got
+        asyncio.run(main())
+    ''')
+    assert process.line() == 'waits'
+    process.process.send_signal(signal.SIGINT)
+    status, _, err = process.end()
+    assert status != 0 and 'KeyboardInterrupt' in err
+
+
+def test_a_forked_child_is_told_and_the_parent_goes_on(start):
+    process = start('''
+        import os, sys, numpy as np, weft
+        node, other = weft.Node(provider='tcp'), weft.Node(provider='tcp')
+        peer = node.peer(other.address)
+        got = other.recv(1, 'key')
+        child = os.fork()
+        if not child:
+            try:
+                peer.send(1, 'key', np.ones(3))
+            except weft.Error as error:
+                print('child:', error, flush=True)
+            sys.exit(0)
+        print('status', os.waitpid(child, 0)[1], flush=True)
+        peer.send(1, 'key', np.ones(3)).result(60)
+        print('sum', np.asarray(got.result(60)).sum(), flush=True)
+    ''')
+    said = [process.line() for _ in range(3)]
+    assert said[0].startswith('child:') and 'fork' in said[0]
+    assert said[1:] == ['status 0', 'sum 3.0']
+    assert process.end()[0] == 0
+
+
+def test_multiprocessing_gives_its_workers_nodes_of_their_own(start):
+    process = start('''
+        import multiprocessing, numpy as np, weft
+        def work(address):
+            with weft.Node(provider='tcp') as node:
+                node.peer(address).send(1, 'key', np.ones(3)).result(60)
+        node = weft.Node(provider='tcp')
+        got = [node.recv(1, 'key') for _ in range(2)]
+        with multiprocessing.get_context('fork').Pool(2) as pool:
+            pool.map(work, [node.address] * 2)
+        print(sum(np.asarray(one.result(60)).sum() for one in got), flush=True)
+    ''')
+    assert process.line() == '6.0'
+    assert process.end()[0] == 0
+
+
+# How a program may end: each leaves operations under way.
+ENDS = {
+    'at the last line': '',
+    'by sys.exit': 'import sys; sys.exit(0)',
+    'with a thread that waits': '''
+import threading
+threading.Thread(target=lambda: got.wait(), daemon=True).start()
+''',
+    'with an array of a result': 'view = np.asarray(kept)',
+    'with a closed node and an array': 'view = np.asarray(kept); other.close()',
+    'inside an event loop': '''
+import asyncio
+async def main():
+    asyncio.ensure_future(wait())
+    await asyncio.sleep(0)
+async def wait():
+    await got
+asyncio.run(main())
+''',
+}
+
+
+@pytest.mark.parametrize('end', ENDS)
+def test_the_interpreter_ends_cleanly_with_operations_under_way(start, end):
+    for _ in range(170 if ALL else 2):
+        process = start('''
+            import sys, numpy as np, weft
+            node, other = weft.Node(provider='tcp'), weft.Node(provider='tcp')
+            peer = node.peer(other.address)
+            peer.send(1, 'kept', np.ones(100))
+            kept = other.recv(1, 'kept').result(60)
+            sent, got = peer.send(1, 'key', np.ones(1 << 20)), other.recv(1, 'never')
+            peer.send(1, 'nobody has this', np.ones(1 << 20))
+            window = other.window(bytearray(1000))
+            exec(sys.argv[1])
+        ''', ENDS[end])
+        status, out, err = process.end()
+        assert (status, out, err) == (0, '', '')
+
+
+
