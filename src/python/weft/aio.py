@@ -101,12 +101,15 @@ def _set(future: asyncio.Future) -> None:
 
 
 def _wake(futures: list) -> None:
-    """Set @futures, each in the thread of its loop."""
+    """Set @futures, each in the thread of its loop; others than asyncio's are functions to call."""
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:
         here = None
     for future in futures:
+        if not isinstance(future, asyncio.Future):
+            future()
+            continue
         loop = future.get_loop()
         if loop is here:
             _set(future)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""torch.distributed over weft: the backend "weft".
+
+    torch.distributed.init_process_group('weft')
+
+needs no import: PyTorch finds the backend by the package's entry point.  Addresses go through the
+group's Store; which fabric is used, the environment chooses: FI_PROVIDER, WEFT_*.
+"""
+import torch.distributed as dist
+
+from .backend import WeftBackend, node
+
+__all__ = ['WeftBackend', 'node', 'register']
+
+
+def _create(options, backend_options):
+    """What PyTorch calls for a new group."""
+    del backend_options
+    return WeftBackend(options.store, options.group_rank, options.group_size, options.timeout)
+
+
+def register():
+    """Make the backend known to PyTorch: its entry point."""
+    if 'WEFT' not in dist.Backend._plugins:
+        dist.Backend.register_backend('weft', _create, extended_api=True, devices=['cpu'])

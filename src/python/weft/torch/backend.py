@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The backend "weft" of torch.distributed: point to point by tensors of weft, collectives by its
+groups.
+
+Collectives of a group are numbered as they are begun, the same in all its processes, as PyTorch asks of
+a program anyway.  Where PyTorch's tensors do not lie as a collective of weft has them, one after the
+other, they are copied from or to such memory.
+"""
+import os
+import threading
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Backend as C10dBackend
+from torch._C._distributed_c10d import ReduceOp
+
+import weft
+from .work import ReceiveWork, Reaper, Work, error_of
+
+REDUCTIONS = ((ReduceOp.SUM, 'sum'), (ReduceOp.AVG, 'average'), (ReduceOp.PRODUCT, 'product'),
+              (ReduceOp.MIN, 'min'), (ReduceOp.MAX, 'max'), (ReduceOp.BAND, 'band'),
+              (ReduceOp.BOR, 'bor'), (ReduceOp.BXOR, 'bxor'))
+
+_lock = threading.Lock()
+_open = []   # the process's node and its reaper, once a group needs them
+
+
+def node():
+    """The node of this process, which all groups share."""
+    with _lock:
+        if not _open or _open[0].closed:
+            fresh = weft.Node(name='rank %s' % os.environ.get('RANK', os.getpid()))
+            _open[:] = [fresh, Reaper(fresh)]
+        return _open[0]
+
+
+def reduction_of(op):
+    """weft's word for a ReduceOp."""
+    for known, word in REDUCTIONS:
+        if op == known:
+            return word
+    raise RuntimeError('weft: there is no reduction %s' % op)
+
+
+def flat(tensor):
+    """A tensor as weft takes it: without gradient, and one piece of memory."""
+    if tensor.is_sparse:
+        raise RuntimeError('weft: sparse tensors are not sent')
+    if not tensor.is_contiguous():
+        raise ValueError('Tensors must be contiguous')
+    return tensor.detach()
+
+
+def one_of(tensors):
+    """The only tensor of a list."""
+    if len(tensors) != 1:
+        raise ValueError('weft: one tensor is expected, and not %d' % len(tensors))
+    return tensors[0]
+
+
+class WeftBackend(C10dBackend):
+    """One group of torch.distributed in one process."""
+    def __init__(self, store, rank, size, timeout):
+        super().__init__(rank, size)
+        self._me, self._size = rank, size
+        self._timeout = timeout.total_seconds()
+        self._options = C10dBackend.Options('weft', timeout=timeout)
+        self._lock = threading.Lock()   # collectives begin one after the other
+        self._sequence = 0
+        self._node = node()
+        self._meet(store)
+
+    def _meet(self, store):
+        """Learn all addresses, and the numbers of the group, from rank 0."""
+        if not self._me:
+            store.set('weft/numbers', '%d %d' % tuple(int.from_bytes(os.urandom(7), 'little') | 1
+                                                      for _ in range(2)))
+        store.set('weft/%d' % self._me, self._node.address)
+        addresses = [store.get('weft/%d' % rank).decode() for rank in range(self._size)]
+        number, self._step = map(int, store.get('weft/numbers').decode().split())
+        self._group = self._node.group(self._me, addresses, number)
+        self._peers = [None if rank == self._me else self._group.peer(rank)
+                       for rank in range(self._size)]
+
+    # What PyTorch asks of a backend.
+
+    @property
+    def options(self):
+        return self._options
+
+    @property
+    def supports_splitting(self):
+        return False
+
+    @property
+    def supports_coalescing(self):
+        return False
+
+    @property
+    def _supports_time_estimate(self):
+        return False
+
+    def getBackendName(self):
+        return 'weft'
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    def getSequenceNumberForGroup(self):
+        return self._sequence
+
+    def set_timeout(self, timeout):
+        self._timeout = timeout.total_seconds()
+
+    _set_default_timeout = set_timeout
+
+    def shutdown(self):
+        self._group.close()
+
+    abort = shutdown
+
+    # Point to point.
+
+    def _send(self, tensor, rank, key):
+        return self._peers[rank].send(self._step, key, flat(tensor), timeout=self._timeout)
+
+    def _recv(self, tensor, rank, key):
+        return self._node.recv(self._step, key, into=flat(tensor), peer=self._peers[rank],
+                               timeout=self._timeout)
+
+    def _to_self(self, rank):
+        if rank == self._me:
+            raise ValueError('weft: rank %d sends to itself' % rank)
+
+    def send(self, tensors, rank, tag=0):
+        self._to_self(rank)
+        return self._begun(tensors, lambda: [self._send(one_of(tensors), rank, 'tag %d' % tag)])
+
+    def recv(self, tensors, rank, tag=0):
+        self._to_self(rank)
+        return self._begun(tensors, lambda: [self._recv(one_of(tensors), rank, 'tag %d' % tag)])
+
+    def recv_anysource(self, tensors, tag=0):
+        operation = self._node.recv(self._step, 'tag %d' % tag, into=flat(one_of(tensors)),
+                                    timeout=self._timeout)
+        ranks = {peer.name: rank for rank, peer in enumerate(self._peers) if peer}
+        return ReceiveWork(tensors, operation, ranks.get)
+
+    def _begun(self, tensors, begin, after=None):
+        """The work of the operations that @begin begins."""
+        try:
+            return Work(list(tensors), begin(), after)
+        except weft.Error as failure:
+            raise error_of(failure) from None
+
+    # Collectives.
+
+    def _collective(self, tensors, begin, after=None):
+        """The work of a collective, or of several that begin one after the other."""
+        with self._lock:
+            self._sequence += 1
+            return self._begun(tensors, begin, after)
+
+    def allreduce(self, tensors, options):
+        word = reduction_of(options.reduceOp)
+        return self._collective(tensors, lambda: [
+            self._group.all_reduce(flat(tensor), op=word, timeout=self._timeout) for tensor in tensors])
+
+    allreduce_coalesced = allreduce
+
+    def reduce(self, tensors, options):
+        word = reduction_of(options.reduceOp)
+        return self._collective(tensors, lambda: [
+            self._group.reduce(options.rootRank, flat(tensor), op=word, timeout=self._timeout)
+            for tensor in tensors])
+
+    def broadcast(self, tensors, options):
+        return self._collective(tensors, lambda: [
+            self._group.broadcast(options.rootRank, flat(tensor), timeout=self._timeout)
+            for tensor in tensors])
+
+    def barrier(self, options):
+        del options
+        return self._collective([], lambda: [self._group.barrier(timeout=self._timeout)])
+
+    def all_gather_single(self, out, tensor, options):
+        del options
+        return self._collective([out], lambda: [
+            self._group.all_gather(flat(tensor), flat(out), timeout=self._timeout)])
+
+    def all_gather_single_coalesced(self, outs, tensors, options):
+        del options
+        return self._collective(outs, lambda: [
+            self._group.all_gather(flat(tensor), flat(out), timeout=self._timeout)
+            for out, tensor in zip(outs, tensors)])
+
+    def allgather(self, outs, tensors, options):
+        del options
+        wholes = [torch.empty((self._size, *tensor.shape), dtype=tensor.dtype) for tensor in tensors]
+
+        def spread():
+            for out, whole in zip(outs, wholes):
+                for rank, part in enumerate(out):
+                    part.copy_(whole[rank].view(part.shape))
+        return self._collective([part for out in outs for part in out], lambda: [
+            self._group.all_gather(tensor.detach().contiguous(), whole, timeout=self._timeout)
+            for tensor, whole in zip(tensors, wholes)], spread)
+
+    def allgather_coalesced(self, outs, tensors, options):
+        return self.allgather([[out[i] for out in outs] for i in range(len(tensors))], tensors, options)
+
+    def gather(self, outs, tensors, options):
+        tensor, root = one_of(tensors), options.rootRank == self._me
+        whole = torch.empty((self._size, *tensor.shape), dtype=tensor.dtype) if root else None
+
+        def spread():
+            for rank, part in enumerate(outs[0]):
+                part.copy_(whole[rank])
+        return self._collective(outs[0] if root else tensors, lambda: [
+            self._group.gather(options.rootRank, flat(tensor), whole, timeout=self._timeout)],
+            spread if root else None)
+
+    def scatter(self, outs, tensors, options):
+        out, root = one_of(outs), options.rootRank == self._me
+        whole = torch.stack([flat(part) for part in tensors[0]]) if root else None
+        return self._collective(outs, lambda: [
+            self._group.scatter(options.rootRank, whole, flat(out), timeout=self._timeout)])
+
+    def reduce_scatter_single(self, out, tensor, options):
+        return self.reduce_scatter_single_coalesced([out], [tensor], options)
+
+    def reduce_scatter_single_coalesced(self, outs, tensors, options):
+        word = reduction_of(options.reduceOp)
+        return self._collective(outs, lambda: [
+            self._group.reduce_scatter(flat(tensor), flat(out), op=word, timeout=self._timeout)
+            for out, tensor in zip(outs, tensors)])
+
+    def reduce_scatter(self, outs, tensors, options):
+        return self.reduce_scatter_single_coalesced(
+            outs, [torch.stack([part.detach() for part in parts]) for parts in tensors], options)
+
+    def alltoall(self, outs, tensors, options):
+        del options
+        return self._exchange(outs, outs, tensors)
+
+    def all_to_all_single(self, out, tensor, out_sizes, sizes, options):
+        del options
+        if not out_sizes and not sizes:
+            return self._collective([out], lambda: [
+                self._group.all_to_all(flat(tensor), flat(out), timeout=self._timeout)])
+
+        def parts(whole, lengths):
+            return list(whole.split(lengths)) if lengths else list(whole.chunk(self._size))
+        return self._exchange([out], parts(flat(out), out_sizes), parts(flat(tensor), sizes))
+
+    def _exchange(self, tensors, outs, parts):
+        """Parts of any lengths, each pair of ranks by itself."""
+        def begin():
+            key = 'exchange %d' % self._sequence
+            others = [(self._me + i) % self._size for i in range(1, self._size)]
+            outs[self._me].copy_(parts[self._me])
+            return [self._recv(outs[rank], rank, key) for rank in others if outs[rank].numel()] + \
+                [self._send(parts[rank], rank, key) for rank in others if parts[rank].numel()]
+        return self._collective(tensors, begin)
+
+    # Older names of the same.
+    _allgather_base = all_gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The backend "weft" of torch.distributed, in jobs of torchrun."""
+import os
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from conftest import LIMIT
+
+torch = pytest.importorskip('torch')
+TORCHRUN = os.path.join(os.path.dirname(sys.executable), 'torchrun')
+BEGIN = '''
+import os, signal, sys, threading, time
+import torch, torch.distributed as dist
+torch.set_num_threads(1)
+dist.init_process_group('weft')
+rank, size = dist.get_rank(), dist.get_world_size()
+everyone = range(size)
+'''
+END = '''
+dist.barrier()
+dist.destroy_process_group()
+os.write(1, b'rank %d is done\\n' % rank)   # in one piece
+'''
+
+
+def job(tmp_path, text, ranks=3, provider='tcp', end=END):
+    """Run @text in a job of @ranks processes.  What was printed."""
+    script = tmp_path / 'job.py'
+    script.write_text(BEGIN + textwrap.dedent(text) + end)
+    env = dict(os.environ, FI_PROVIDER=provider, OMP_NUM_THREADS='1')
+    ran = subprocess.run([TORCHRUN, '--standalone', '--nproc-per-node', str(ranks), str(script)],
+                         env=env, check=False, text=True, timeout=5 * LIMIT, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return ran.stdout
+
+
+def ends_well(tmp_path, text, **words):
+    """Run a job whose processes all come to their end."""
+    said = job(tmp_path, text, **words)
+    done = re.findall(r'rank (\d+) is done', said)
+    assert len(done) == words.get('ranks', 3), said
+
+
+@pytest.mark.parametrize('ranks', [2, 4])
+@pytest.mark.parametrize('provider', ['shm', 'tcp'])
+def test_collectives_give_what_pytorch_says(tmp_path, ranks, provider):
+    ends_well(tmp_path, '''
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64,
+                      torch.uint8, torch.int8, torch.int16):
+            for length in (1, 1000, 300000):
+                x = torch.full((length,), rank + 1).to(dtype)
+                dist.all_reduce(x)
+                assert (x == sum(everyone) + size).all(), (dtype, x)
+        for op, expected in ((dist.ReduceOp.MAX, size), (dist.ReduceOp.MIN, 1), (dist.ReduceOp.AVG, (size + 1) / 2)):
+            x = torch.full((5,), rank + 1.0)
+            dist.all_reduce(x, op)
+            assert (x == expected).all(), (op, x)
+        for op, expected in ((dist.ReduceOp.BOR, 2 ** size - 1), (dist.ReduceOp.BAND, 0), (dist.ReduceOp.BXOR, 2 ** size - 1)):
+            x = torch.tensor([1 << rank])
+            dist.all_reduce(x, op)
+            assert x.item() == expected, (op, x)
+        x = torch.full((4,), float(rank)) if rank == 1 else torch.zeros(4)
+        dist.broadcast(x, 1)
+        assert (x == 1).all()
+        x = torch.ones(4)
+        dist.reduce(x, size - 1)
+        assert rank < size - 1 or (x == size).all()
+        out = [torch.zeros(2, 3) for _ in everyone]
+        dist.all_gather(out, torch.full((2, 3), float(rank)))
+        assert all((one == i).all() for i, one in enumerate(out))
+        out = torch.zeros(size * 2)
+        dist.all_gather_into_tensor(out, torch.full((2,), float(rank)))
+        assert torch.equal(out, torch.arange(float(size)).repeat_interleave(2))
+        out = torch.zeros(3)
+        dist.reduce_scatter(out, [torch.full((3,), float(i)) for i in everyone])
+        assert (out == rank * size).all()
+        dist.reduce_scatter_tensor(out, torch.arange(float(size)).repeat_interleave(3))
+        assert (out == rank * size).all()
+        out = [torch.zeros(2) for _ in everyone] if rank == 0 else None
+        dist.gather(torch.full((2,), float(rank)), out)
+        assert rank or all((one == i).all() for i, one in enumerate(out))
+        out = torch.zeros(2)
+        dist.scatter(out, [torch.full((2,), float(i)) for i in everyone] if rank == 0 else None)
+        assert (out == rank).all()
+        out = torch.zeros(size)
+        dist.all_to_all_single(out, torch.full((size,), float(rank)))
+        assert torch.equal(out, torch.arange(float(size)))
+        sizes = [i + 1 for i in everyone]
+        out = torch.zeros(size * (rank + 1))
+        dist.all_to_all_single(out, torch.full((sum(sizes),), float(rank)), [rank + 1] * size, sizes)
+        assert torch.equal(out, torch.arange(float(size)).repeat_interleave(rank + 1))
+        out = [torch.zeros(i + 1) for i in everyone]
+        dist.all_to_all(out, [torch.full((rank + 1,), float(rank)) for _ in everyone])
+        assert all((one == i).all() for i, one in enumerate(out))
+        out = [None] * size
+        dist.all_gather_object(out, {'rank': rank})
+        assert [one['rank'] for one in out] == list(everyone)
+    ''', ranks=ranks, provider=provider)
+
+
+def test_tensors_pass_between_two_ranks_by_tag(tmp_path):
+    ends_well(tmp_path, '''
+        right, left = (rank + 1) % size, (rank - 1) % size
+        works = [dist.isend(torch.full((1000,), float(tag)), right, tag=tag) for tag in (1, 2)]
+        for tag in (2, 1):
+            x = torch.zeros(1000)
+            dist.recv(x, left, tag=tag)
+            assert (x == tag).all()
+        for work in works:
+            work.wait()
+        x, y = torch.full((9,), float(rank)), torch.zeros(9)
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, right), dist.P2POp(dist.irecv, y, left)]):
+            work.wait()
+        assert (y == left).all()
+    ''')
+
+
+def test_groups_of_some_ranks_and_several_at_once(tmp_path):
+    ends_well(tmp_path, '''
+        first, last = dist.new_group([0, 1]), dist.new_group([1, 2])
+        if rank < 2:
+            x = torch.ones(5)
+            dist.all_reduce(x, group=first)
+            assert (x == 2).all()
+        if rank:
+            x = torch.full((5,), float(rank))
+            dist.all_reduce(x, group=last)
+            assert (x == 3).all()
+        works = [dist.all_reduce(torch.ones(100), async_op=True) for _ in range(50)]
+        for work in reversed(works):
+            work.wait()
+    ''')
+
+
+def test_a_future_is_told_when_a_collective_has_ended(tmp_path):
+    ends_well(tmp_path, '''
+        x = torch.ones(100000)
+        future = dist.all_reduce(x, async_op=True).get_future().then(lambda done: done.value()[0] / size)
+        assert (future.wait() == 1).all()
+        again = dist.all_reduce(x, async_op=True)
+        again.wait()
+        assert (again.get_future().value()[0] == size ** 2).all()
+    ''')
+
+
+def test_models_train_as_in_one_process(tmp_path):
+    ends_well(tmp_path, '''
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+        def model():
+            torch.manual_seed(0)
+            return torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+        alone, shared = model(), torch.nn.parallel.DistributedDataParallel(model())
+        x, y = torch.randn(60, 64), torch.randint(0, 10, (60,))
+        for m, part in ((alone, slice(None)), (shared, slice(rank, None, size))):
+            optimizer = torch.optim.SGD(m.parameters(), 0.1)
+            for _ in range(10):
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(m(x[part]), y[part]).backward()
+                optimizer.step()
+        for a, b in zip(alone.parameters(), shared.parameters()):
+            assert torch.allclose(a, b, atol=1e-5)
+        shared.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        shared(x).sum().backward()
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        mesh, m = init_device_mesh('cpu', (size,)), model()
+        for layer in (m[0], m[2], m):
+            fully_shard(layer, mesh=mesh)
+        optimizer = torch.optim.SGD(m.parameters(), 0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(m(x[rank::size]), y[rank::size]).backward()
+            optimizer.step()
+        for a, b in zip(alone.parameters(), m.parameters()):
+            assert torch.allclose(a, b.full_tensor(), atol=1e-5)
+    ''')
+
+
+def test_functional_collectives_and_checkpoints_work(tmp_path):
+    ends_well(tmp_path, '''
+        import torch.distributed._functional_collectives as functional
+        import torch.distributed.checkpoint as checkpoint
+        assert (functional.all_reduce(torch.ones(10), 'sum', dist.group.WORLD) + 0 == size).all()
+        state, where = {'x': torch.full((3,), 7.0)}, os.path.join(os.path.dirname(sys.argv[0]), 'state')
+        checkpoint.save(state, checkpoint_id=where)
+        state['x'].zero_()
+        checkpoint.load(state, checkpoint_id=where)
+        assert (state['x'] == 7).all()
+    ''')
+
+
+# Failures.
+
+@pytest.mark.parametrize('how, seconds', [('SIGKILL', 5), ('SIGSTOP', 15)])
+def test_survivors_hear_of_a_rank_that_is_gone_in_bounded_time(tmp_path, how, seconds):
+    said = job(tmp_path, '''
+        dist.barrier()
+        if rank == 1:
+            threading.Timer(60, os._exit, [0])
+            if os.fork():
+                os.kill(os.getpid(), signal.%s)
+            time.sleep(20)   # the child of a stopped process lets it go on, to be ended
+            os.kill(os.getppid(), signal.SIGKILL)
+            os._exit(0)
+        begun = time.monotonic()
+        try:
+            while True:
+                dist.all_reduce(torch.ones(1000))
+        except dist.DistBackendError as error:
+            os.write(1, b'rank %%d: after %%.1f s: %%s\\n' %% (
+                rank, time.monotonic() - begun, str(error).encode()))
+        time.sleep(30)
+    ''' % how, end='')
+    heard = dict(re.findall(r'rank (\d): after ([\d.]+) s: weft: ', said))
+    # torchrun ends the job as soon as one process has died.
+    assert heard and all(float(after) < seconds for after in heard.values()), said
+
+
+def test_tensors_of_two_sizes_are_an_error_and_no_abort(tmp_path):
+    said = job(tmp_path, '''
+        try:
+            dist.all_reduce(torch.ones(1000 + rank))
+        except dist.DistBackendError as error:
+            os.write(1, ('rank %d %s\\n' % (rank, error)).encode())
+        time.sleep(1)
+        os._exit(0)
+    ''', end='')
+    assert len(re.findall(r'rank \d weft: .*another size', said)) == 3, said
+
+
+def test_what_weft_does_not_do_is_said(tmp_path):
+    ends_well(tmp_path, '''
+        def refused(call, *words):
+            try:
+                call(*words)
+            except (RuntimeError, ValueError) as error:
+                return str(error)
+            raise AssertionError('nothing was refused')
+        assert 'contiguous' in refused(dist.all_reduce, torch.ones(4, 4).T[1:])
+        assert 'not combined' in refused(dist.all_reduce, torch.ones(4), dist.ReduceOp.BAND)
+    ''')
