@@ -308,7 +308,10 @@ nb::class_<Node> bind_node(nb::module_ &m)
 		})
 		.def_prop_ro("_id", [](const Node &n) { return reinterpret_cast<uintptr_t>(n.shared.get()); })
 		.def("_queue_fd", &queue_fd)
-		.def("_drain", [](const Node &n) { return n.shared->drain(); });
+		.def("_drain", [](const Node &n) { return n.shared->drain(); })
+		.def("_set_kick", [](const Node &n, nb::handle kick) {
+			n.shared->kick = kick.is_none() ? nb::object() : nb::borrow(kick);
+		}, "kick"_a.none());
 	m.def("_close_all_nodes", &close_all_nodes);
 	return c;
 }

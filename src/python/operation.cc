@@ -69,6 +69,8 @@ Operation::Operation(std::unique_ptr<Flight> flight) : flight_(flight.release())
 {
 	flight_->has_handle = true;
 	flight_->shared->tidy();
+	if (flight_->shared->kick.is_valid())
+		flight_->shared->kick();
 }
 
 Operation::~Operation()

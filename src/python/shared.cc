@@ -73,6 +73,7 @@ void Shared::close()
 
 	if (closed_)
 		return;
+	kick.reset();
 	while (!parts.empty()) {
 		Part *part = parts.back();
 

@@ -55,6 +55,7 @@ public:
 	unsigned nobodys = 0;	       // of these, without a handle
 	std::vector<Part *> parts;     // open, closed before the node
 	bool awaited = false;	       // an event loop drains
+	nb::object kick;	       // of a manual node in an event loop: has it polled soon
 
 private:
 	void close_node();

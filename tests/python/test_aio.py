@@ -38,6 +38,49 @@ def test_await_gives_what_result_gives(manual):
     run(main())
 
 
+def test_a_manual_node_sends_what_nobody_awaits():
+    async def main():
+        with weft.Node(provider='tcp', manual=True) as near, weft.Node(provider='tcp') as far:
+            weft.aio.attach(near)
+            got = far.recv(1, 'key')
+            near.peer(far.address).send(1, 'key', b'x')
+            assert (await got).tobytes() == b'x'
+    run(main())
+
+
+@pytest.mark.parametrize('provider', ['shm', 'tcp'])
+def test_a_manual_node_in_a_loop_is_woken_by_its_peers(start, provider):
+    text = """
+        import asyncio, sys, time, weft, weft.aio
+        async def main():
+            node = weft.Node(provider='%s', manual=True, timeout=60)
+            weft.aio.attach(node)
+            if len(sys.argv) > 1:
+                peer = node.peer(sys.argv[1])
+                await peer.send(0, 'address', node.address.encode())
+            else:
+                print(node.address, flush=True)
+                peer = node.peer((await node.recv(0, 'address')).tobytes().decode())
+            begun = time.monotonic()
+            for i in range(300):
+                got = node.recv(1, str(i))
+                if len(sys.argv) > 1:
+                    await got
+                peer.send(1, str(i), b'x')
+                if len(sys.argv) == 1:
+                    await got
+            # Without being woken each takes a timer of weft's, 10 ms.
+            print('in time' if time.monotonic() - begun < 2 else time.monotonic() - begun, flush=True)
+            await peer.send(2, 'end', b'x')
+            await node.recv(2, 'end')
+        asyncio.run(main())
+    """ % provider
+    first = start(text)
+    second = start(text, first.line())
+    assert first.line() == 'in time' and second.line() == 'in time'
+    assert first.end()[0] == 0 and second.end()[0] == 0
+
+
 def test_two_tasks_may_await_one_operation(pair):
     async def main():
         got = pair.far.recv(1, 'key')
@@ -89,9 +132,19 @@ def test_a_node_serves_one_loop_after_another(pair):
         assert (await got).tobytes() == b'x'
     run(main())
     run(main())
+    # And afterwards none.
     got = pair.far.recv(1, 'key')
     pair.peer.send(1, 'key', b'x').result(LIMIT)
     assert got.result(LIMIT).tobytes() == b'x'
+
+
+def test_a_manual_node_is_driven_by_who_waits_after_its_loop_has_closed():
+    with weft.Node(provider='tcp', manual=True) as node, weft.Node(provider='tcp') as far:
+        async def main():
+            await node.peer(far.address).ping()
+        run(main())
+        run(main())
+        node.peer(far.address).ping().result(LIMIT)
 
 
 def test_loops_of_two_threads_await_operations_of_one_node(pair):

@@ -45,34 +45,34 @@ class _ManualDriver(_Driver):
         self.timer = None
         self.soon = False
         self.own_fd = node._fd()
-        loop.add_reader(self.own_fd, self.turn)
+        loop.add_reader(self.own_fd, self.ready)
+        node._set_kick(self.kick)
 
     def kick(self) -> None:
-        """Poll in the loop's next turn."""
-        if not self.soon:
+        """Something was begun: poll in the loop's next turn."""
+        if self.loop.is_closed():
+            self.node._set_kick(None)
+        elif not self.soon:
             self.soon = True
-            self.loop.call_soon(self.turn)
+            self.loop.call_soon(self.ready)
 
-    def turn(self) -> None:
-        """Do the node's work until it may sleep."""
+    def ready(self) -> None:
+        """Do the node's work until it may sleep: its arming is the last that is done with it."""
         self.soon = False
         if self.node.closed:
             self.detach()
             return
-        wait = None
-        for _ in range(POLLS_MAX):
-            self.node.poll(0)
-            wait = self.node._arm()
-            if wait is not None:
-                break
-        _wake(self.node._drain())
         if self.timer:
             self.timer.cancel()
             self.timer = None
-        if wait is None:
-            self.kick()
-        else:
-            self.timer = self.loop.call_later(wait, self.turn)
+        for _ in range(POLLS_MAX):
+            self.node.poll(0)
+            _wake(self.node._drain())
+            wait = self.node._arm()
+            if wait is not None:
+                self.timer = self.loop.call_later(wait, self.ready)
+                return
+        self.kick()
 
     def detach(self) -> None:
         if self.timer:
