@@ -597,6 +597,29 @@ static void many_that_stand_still_are_counted(void **state)
 	close_world();
 }
 
+static void a_note_that_may_come_at_any_time_is_not_named(void **state)
+{
+	struct weft_op_options options;
+	struct weft_window *window;
+	struct wf_flight f, g;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, "1s", NULL);
+	assert_int_equal(weft_window_open(wf_world_node(0), target, SMALL, WEFT_WINDOW_WRITE,
+					  &window), 0);
+	options = wf_flight_begin(&f, WEFT_FOREVER);
+	assert_int_equal(weft_window_next(window, &options, &f.op), 0);
+	wf_world_pass(3 * S);
+	assert_int_equal(line_count, 0);
+	options = wf_flight_begin(&g, 10 * S);
+	assert_int_equal(weft_window_next(window, &options, &g.op), 0);
+	wf_world_pass(1200 * MS);
+	check_lines("take a note of a window stands still for 1.? s", 1, true);
+	end(&f);
+	end(&g);
+	close_world();
+}
+
 static void with_0_nothing_is_said(void **state)
 {
 	struct wf_flight f;
@@ -724,6 +747,7 @@ int main(void)
 		cmocka_unit_test(a_lost_peer_says_what_it_owed),
 		cmocka_unit_test(a_peer_that_leaves_in_order_is_but_a_note),
 		cmocka_unit_test(many_that_stand_still_are_counted),
+		cmocka_unit_test(a_note_that_may_come_at_any_time_is_not_named),
 		cmocka_unit_test(with_0_nothing_is_said),
 		cmocka_unit_test(a_dump_shows_what_others_wait_for),
 		cmocka_unit_test(a_dump_shows_links_operations_and_events),
