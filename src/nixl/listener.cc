@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "listener.h"
+
+#include <cerrno>
+#include <new>
+
+#include "log.h"
+
+namespace weft_nixl {
+
+Listener::Listener(struct weft_window *window, std::shared_ptr<Inbox> inbox)
+	: window_(window), inbox_(std::move(inbox))
+{
+}
+
+int Listener::start(struct weft_window *window, std::shared_ptr<Inbox> inbox, unsigned depth,
+		    std::shared_ptr<Listener> *out)
+{
+	auto listener = std::make_shared<Listener>(window, std::move(inbox));
+
+	for (unsigned i = 0; i < depth; i++) {
+		auto *share = new Share(listener);
+		int err = listener->next(share);
+
+		if (err) {
+			delete share;
+			listener->stop();
+			return err;
+		}
+	}
+	*out = std::move(listener);
+	return 0;
+}
+
+void Listener::stop()
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	window_ = nullptr;
+}
+
+/* Begin the operation that takes the next note, and has @share then. */
+int Listener::next(Share *share)
+{
+	struct weft_op_options options = WEFT_OP_OPTIONS_INIT;
+	std::lock_guard<std::mutex> guard(lock_);
+
+	options.timeout_ns = WEFT_FOREVER;
+	options.done = came;
+	options.arg = share;
+	return window_ ? weft_window_next(window_, &options, nullptr) : -ECANCELED;
+}
+
+void Listener::go_on(Share *share)
+{
+	int err = (*share)->next(share);
+
+	if (err) {
+		if (err != -ECANCELED)
+			log_line(LOG_ERROR, "notes of a window are not taken any more: %s",
+				 weft_error());
+		delete share;
+	}
+}
+
+void Listener::came(struct weft_op *op, void *arg)
+{
+	auto *share = static_cast<Share *>(arg);
+	const struct weft_note *note = weft_op_note(op);
+
+	if (!note) {
+		delete share;
+		return;
+	}
+	try {
+		if ((*share)->inbox_->add(note->data, note->bytes)) {
+			go_on(share);
+			return;
+		}
+		(*share)->inbox_->when_empty([share] { go_on(share); });
+	} catch (const std::bad_alloc &) {
+		log_line(LOG_ERROR, "a notification is lost: there is no memory");
+		go_on(share);
+	}
+}
+
+}  // namespace weft_nixl

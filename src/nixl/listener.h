@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Listener: takes the notes of one window, which are notifications, into the inbox, as long as the
+ * window is open.
+ *
+ * Threads: any, but as functions say.
+ */
+#ifndef WEFT_NIXL_LISTENER_H
+#define WEFT_NIXL_LISTENER_H
+
+#include <memory>
+#include <mutex>
+
+#include <weft/window.h>
+
+#include "inbox.h"
+
+namespace weft_nixl {
+
+class Listener {
+public:
+	/*
+	 * Listen to @window with @depth operations, each of which takes a note.  A negative code:
+	 * of weft, whose sentence is there.
+	 */
+	static int start(struct weft_window *window, std::shared_ptr<Inbox> inbox, unsigned depth,
+			 std::shared_ptr<Listener> *out);
+
+	/* Begin no operation any more: the window may be closed then, which ends the rest. */
+	void stop();
+
+	Listener(struct weft_window *window, std::shared_ptr<Inbox> inbox);
+
+private:
+	/* An operation's share of the listener, which goes from one operation to the next. */
+	using Share = std::shared_ptr<Listener>;
+
+	static void came(struct weft_op *op, void *arg);
+	static void go_on(Share *share);
+	int next(Share *share);
+
+	std::mutex lock_;
+	struct weft_window *window_; /* NULL: stopped */
+	const std::shared_ptr<Inbox> inbox_;
+};
+
+}  // namespace weft_nixl
+
+#endif

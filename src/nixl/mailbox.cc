@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mailbox.h"
+
+#include <new>
+
+#include <weft/tensor.h>
+
+#include "log.h"
+#include "status.h"
+
+namespace weft_nixl {
+namespace {
+
+constexpr unsigned kNotesAtOnce = 32;     /* notes that are taken in one turn of weft's: not tuned yet */
+constexpr unsigned kLettersMax = 8; /* long notifications that may wait for room in the inbox */
+
+}  // namespace
+
+Status Mailbox::open(struct weft_node *node, std::shared_ptr<Inbox> inbox)
+{
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
+	char descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+	struct weft_op *receive;
+	int err;
+
+	inbox_ = std::move(inbox);
+	err = weft_window_open(node, &byte_, sizeof(byte_), WEFT_WINDOW_WRITE, &window_);
+	if (!err)
+		err = weft_window_describe(window_, descriptor, &bytes);
+	if (!err)
+		err = Listener::start(window_, inbox_, kNotesAtOnce, &listener_);
+	if (err)
+		return status_of_error(err, "no window for notifications");
+	descriptor_.assign(descriptor, bytes);
+
+	options.op.done = came;
+	options.op.arg = this;
+	options.flags = WEFT_RECV_MANY;
+	options.many_max = kLettersMax;
+	/* The receive is freed where it is told, like each of its tensors. */
+	err = weft_recv(node, nullptr, kMailboxStep, descriptor_.data(), descriptor_.size(), nullptr,
+			&options, &receive);
+	return err ? status_of_error(err, "no receive of notifications") : SUCCESS;
+}
+
+void Mailbox::close()
+{
+	if (listener_)
+		listener_->stop();
+}
+
+void Mailbox::came(struct weft_op *op, void *arg)
+{
+	auto *mailbox = static_cast<Mailbox *>(arg);
+	const struct weft_tensor *tensor = weft_op_tensor(op, nullptr);
+	bool room = true;
+	uint64_t bytes;
+
+	try {
+		if (tensor && tensor->data && !weft_tensor_bytes(tensor, &bytes))
+			room = mailbox->inbox_->add(tensor->data, bytes);
+		if (!room) {
+			/* An operation that is not freed takes one of the places for long ones. */
+			mailbox->inbox_->when_empty([op] { weft_op_free(op); });
+			return;
+		}
+	} catch (const std::bad_alloc &) {
+		log_line(LOG_ERROR, "a notification is lost: there is no memory");
+	}
+	weft_op_free(op);
+}
+
+}  // namespace weft_nixl

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Mailbox: where notifications come to that ride on no transfer.
+ *
+ * The mailbox is a window of its own, of one byte that nobody reads.  A short notification is the
+ * note of a put of no blocks; a long one is a tensor, whose key is the descriptor of the window, so
+ * that only agents send any that were given the address.
+ *
+ * Threads: any; open() and close() from one.
+ */
+#ifndef WEFT_NIXL_MAILBOX_H
+#define WEFT_NIXL_MAILBOX_H
+
+#include <memory>
+#include <string>
+
+#include <weft/window.h>
+
+#include "inbox.h"
+#include "listener.h"
+#include "nixl.h"
+
+namespace weft_nixl {
+
+constexpr uint64_t kMailboxStep = 0; /* step of the tensors */
+
+class Mailbox {
+public:
+	/* Open the mailbox of @node, whose notifications go to @inbox.  Failures are logged. */
+	Status open(struct weft_node *node, std::shared_ptr<Inbox> inbox);
+
+	/* Take nothing any more, before the node closes. */
+	void close();
+
+	/* Returns the descriptor of the window. */
+	const std::string &descriptor() const { return descriptor_; }
+
+private:
+	static void came(struct weft_op *op, void *arg);
+
+	char byte_ = 0;
+	std::string descriptor_;
+	std::shared_ptr<Inbox> inbox_;
+	std::shared_ptr<Listener> listener_;
+	struct weft_window *window_ = nullptr;
+};
+
+}  // namespace weft_nixl
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transfer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "log.h"
+#include "status.h"
+
+namespace weft_nixl {
+namespace {
+
+constexpr size_t kCopyAtOnceBytes = 256 << 10; /* some 30 us: not tuned yet */
+constexpr size_t kCopyBytes = 1 << 20;         /* between two looks whether to go on */
+constexpr std::chrono::milliseconds kMoment(10);
+
+}  // namespace
+
+Transfer::Transfer(Direction direction, std::shared_ptr<Connection> connection,
+		   std::shared_ptr<Inbox> inbox)
+	: direction_(direction), connection_(std::move(connection)), inbox_(std::move(inbox))
+{
+}
+
+Transfer::Part *Transfer::part_for(const std::shared_ptr<RemoteWindow> &window,
+				   const struct weft_device &device)
+{
+	/* The last part first: lists mostly stay in one window for long. */
+	for (auto part = parts_.rbegin(); part != parts_.rend(); ++part)
+		if (part->window == window && part->device.type == device.type &&
+		    part->device.id == device.id && part->blocks.size() < WEFT_BLOCKS_MAX)
+			return &*part;
+	parts_.push_back({window, device, {}});
+	return &parts_.back();
+}
+
+void Transfer::use(const std::shared_ptr<Registration> &registration)
+{
+	if (std::find(registrations_.rbegin(), registrations_.rend(), registration) ==
+	    registrations_.rend())
+		registrations_.push_back(registration);
+}
+
+Status Transfer::add(const std::shared_ptr<Registration> &registration, uintptr_t here,
+		     const std::shared_ptr<RemoteWindow> &window, uintptr_t there, size_t bytes)
+{
+	struct weft_block block = {reinterpret_cast<void *>(here), 0, bytes};
+
+	if (!bytes)
+		return SUCCESS;
+	if (!registration->has(here, bytes) || !window->locate(there, bytes, &block.remote)) {
+		log_line(LOG_ERROR, "a block of %zu bytes is beyond registered memory", bytes);
+		return INVALID_PARAMETER;
+	}
+	use(registration);
+	part_for(window, registration->device())->blocks.push_back(block);
+	return SUCCESS;
+}
+
+Status Transfer::add_own(const std::shared_ptr<Registration> &from, uintptr_t here,
+			 const std::shared_ptr<Registration> &to, uintptr_t there, size_t bytes)
+{
+	char *memory_here = reinterpret_cast<char *>(here);
+	char *memory_there = reinterpret_cast<char *>(there);
+
+	if (!from->has(here, bytes) || !to->has(there, bytes)) {
+		log_line(LOG_ERROR, "a block of %zu bytes is beyond registered memory", bytes);
+		return INVALID_PARAMETER;
+	}
+	if (from->device().type != WEFT_CPU || to->device().type != WEFT_CPU) {
+		log_line(LOG_ERROR, "memory of GPUs is not copied within one agent");
+		return NOT_SUPPORTED;
+	}
+	use(from);
+	use(to);
+	if (direction_ == READ)
+		copies_.push_back({memory_here, memory_there, bytes});
+	else
+		copies_.push_back({memory_there, memory_here, bytes});
+	copy_bytes_ += bytes;
+	return SUCCESS;
+}
+
+/* Enter at all registrations.  False: one is closing, or there is no memory. */
+bool Transfer::enter()
+{
+	try {
+		for (auto &registration : registrations_)
+			if (!registration->enter(self_))
+				return false;
+	} catch (const std::bad_alloc &) {
+		return false;
+	}
+	return true;
+}
+
+/* Leave all registrations, also those that were not entered. */
+void Transfer::leave()
+{
+	for (auto &registration : registrations_)
+		registration->leave(this);
+}
+
+/* Be under way, held by post() alone. */
+void Transfer::start()
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	outcome_ = SUCCESS;
+	cancelled_ = false;
+	pending_ = 1;
+	self_ = shared_from_this();
+	status_ = IN_PROGRESS;
+}
+
+Status Transfer::post(std::string notification, Copier *copier)
+{
+	bool rides = parts_.size() == 1 && notification.size() <= WEFT_NOTE_BYTES_MAX;
+
+	if (notification.size() > kNotificationBytesMax) {
+		log_line(LOG_ERROR, "a notification of %zu bytes is too long", notification.size());
+		return INVALID_PARAMETER;
+	}
+	if (check() == IN_PROGRESS)
+		return REPOST_ACTIVE;
+	ops_.reserve(parts_.size() + 1);
+	notification_ = std::move(notification);
+	to_notify_ = !notification_.empty() && !rides;
+	start();
+	/* A registration that was entered may cancel from now on. */
+	if (!enter()) {
+		log_line(LOG_ERROR, "memory of a transfer is being deregistered, or there is none");
+		to_notify_ = false;
+		fail(NOT_FOUND);
+		drop();
+		return check();
+	}
+
+	if (copies_.empty()) {
+		for (const Part &part : parts_)
+			begin(part, rides && !notification_.empty());
+		drop();
+	} else if (copy_bytes_ <= kCopyAtOnceBytes || !copier->add(self_)) {
+		copy();
+	}
+	return check();
+}
+
+/* Begin the operation of @part, @noted with the notification. */
+void Transfer::begin(const Part &part, bool noted)
+{
+	struct weft_access_options options = WEFT_ACCESS_OPTIONS_INIT;
+	struct weft_op *op = nullptr;
+	int err;
+
+	if (!hold())
+		return;
+	options.op.done = ended;
+	options.op.arg = this;
+	options.device = part.device;
+	/* NIXL's programs see to it that memory is ready when they post. */
+	options.stream = WEFT_NO_STREAM;
+	if (noted) {
+		options.flags = WEFT_NOTE;
+		options.note = notification_.data();
+		options.note_bytes = notification_.size();
+	}
+	if (direction_ == READ)
+		err = weft_get(part.window->get(), part.blocks.data(), part.blocks.size(), &options,
+			       &op);
+	else
+		err = weft_put(part.window->get(), part.blocks.data(), part.blocks.size(), &options,
+			       &op);
+	begun(err, op, direction_ == READ ? "no read" : "no write");
+}
+
+/* Send the notification, after all else. */
+void Transfer::notify()
+{
+	struct weft_op *op = nullptr;
+
+	to_notify_ = false;
+	if (!connection_)
+		fail(status_guard([this] {
+			/* An inbox that is full takes what comes from here all the same. */
+			(void)inbox_->add(notification_.data(), notification_.size());
+			return SUCCESS;
+		}));
+	else if (hold())
+		begun(connection_->send(notification_, ended, this, &op), op, "no notification");
+}
+
+/* Count an operation that is about to begin.  False: the transfer was cancelled, or has failed. */
+bool Transfer::hold()
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	if (cancelled_ && outcome_ == SUCCESS)
+		outcome_ = CANCELED;
+	if (outcome_ != SUCCESS)
+		return false;
+	pending_++;
+	return true;
+}
+
+/* Keep @op, which has begun, until the end of the transfer; or deal with @err. */
+void Transfer::begun(int err, struct weft_op *op, const char *what)
+{
+	if (!err) {
+		std::lock_guard<std::mutex> guard(lock_);
+
+		ops_.push_back(op);
+		return;
+	}
+	fail(status_of_error(err, what));
+	drop();
+}
+
+/* Let the first failure be the outcome. */
+void Transfer::fail(Status status)
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	if (outcome_ == SUCCESS)
+		outcome_ = status;
+}
+
+void Transfer::drop()
+{
+	bool last;
+
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		last = !--pending_;
+	}
+	if (last)
+		finish();
+}
+
+/* An operation has ended; its handle stays, for cancel(). */
+void Transfer::ended(struct weft_op *op, void *arg)
+{
+	auto *transfer = static_cast<Transfer *>(arg);
+	enum weft_status outcome = weft_op_status(op);
+
+	if (outcome != WEFT_OK) {
+		if (outcome != WEFT_CANCELLED)
+			log_line(LOG_ERROR, "%s fails with %s: %s",
+				 transfer->direction_ == READ ? "a read" : "a write",
+				 weft_status_name(outcome), weft_op_message(op));
+		transfer->fail(status_of(outcome));
+	}
+	transfer->drop();
+}
+
+/* All operations have ended: send the notification, or tell the outcome. */
+void Transfer::finish()
+{
+	std::vector<struct weft_op *> ops;
+	std::shared_ptr<Transfer> self;
+	Status outcome;
+	bool more;
+
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		outcome = outcome_;
+		more = to_notify_ && outcome == SUCCESS;
+		if (more) {
+			pending_ = 1;
+		} else {
+			ops.swap(ops_);
+			self.swap(self_);
+		}
+	}
+	if (more) {
+		notify();
+		drop();
+		return;
+	}
+	for (struct weft_op *op : ops)
+		weft_op_free(op);
+	leave();
+	/* A thread that sees the outcome may post the transfer again, or let go of it. */
+	status_.store(outcome, std::memory_order_release);
+}
+
+void Transfer::cancel()
+{
+	std::vector<struct weft_op *> ops;
+
+	cancelled_ = true;
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		if (!pending_)
+			return;
+		pending_++;
+		ops = ops_;
+	}
+	for (struct weft_op *op : ops)
+		weft_cancel(op);
+	drop();
+}
+
+bool Transfer::wait_a_moment() const
+{
+	auto until = std::chrono::steady_clock::now() + kMoment;
+
+	while (check() == IN_PROGRESS) {
+		if (std::chrono::steady_clock::now() >= until)
+			return false;
+		std::this_thread::sleep_for(std::chrono::microseconds(50));
+	}
+	return true;
+}
+
+void Transfer::copy()
+{
+	for (const Copy &copy : copies_) {
+		for (size_t done = 0; done < copy.bytes && !cancelled_;) {
+			size_t bytes = std::min(copy.bytes - done, kCopyBytes);
+
+			memmove(copy.to + done, copy.from + done, bytes);
+			done += bytes;
+		}
+	}
+	if (cancelled_)
+		fail(CANCELED);
+	drop();
+}
+
+}  // namespace weft_nixl

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transfer: blocks of bytes between memory here and memory of one agent, which may be this one.
+ *
+ * The blocks are sorted into parts, one for each window there and device here, and at most
+ * WEFT_BLOCKS_MAX blocks; a part is one operation of weft.  A notification travels with the only
+ * operation if there is one and it fits a note; else by itself, when all parts have ended well.
+ *
+ * A transfer is posted any number of times, one after the other.  While it is under way it keeps
+ * itself alive, so that its program may give it up, and the memory here entered at its
+ * registrations.
+ *
+ * Threads: any; add() and post() from one at a time.
+ */
+#ifndef WEFT_NIXL_TRANSFER_H
+#define WEFT_NIXL_TRANSFER_H
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "connection.h"
+#include "copier.h"
+#include "registration.h"
+
+namespace weft_nixl {
+
+class Transfer : public std::enable_shared_from_this<Transfer> {
+public:
+	/* A transfer to the agent of @connection; NULL: to this one. */
+	Transfer(Direction direction, std::shared_ptr<Connection> connection,
+		 std::shared_ptr<Inbox> inbox);
+
+	/* Add @bytes at @here of @registration, and @there in @window. */
+	Status add(const std::shared_ptr<Registration> &registration, uintptr_t here,
+		   const std::shared_ptr<RemoteWindow> &window, uintptr_t there, size_t bytes);
+
+	/* Add @bytes at @here of @from, and @there in @to, memory of this agent's. */
+	Status add_own(const std::shared_ptr<Registration> &from, uintptr_t here,
+		       const std::shared_ptr<Registration> &to, uintptr_t there, size_t bytes);
+
+	/*
+	 * Begin, with a notification as it travels, or none if it is empty.  IN_PROGRESS, or
+	 * SUCCESS: it has ended.  Failures are logged.
+	 */
+	Status post(std::string notification, Copier *copier);
+
+	/* Returns how the transfer stands. */
+	Status check() const { return status_.load(std::memory_order_acquire); }
+
+	/* Ask for an early end. */
+	void cancel();
+
+	/* Wait for the end of what was cancelled, for a moment.  False: it goes on. */
+	bool wait_a_moment() const;
+
+	/* Make the copies of a transfer to this agent.  Threads: the copier's, or that of post(). */
+	void copy();
+
+private:
+	struct Part {
+		std::shared_ptr<RemoteWindow> window;
+		struct weft_device device;
+		std::vector<struct weft_block> blocks;
+	};
+	struct Copy {
+		char *to;
+		const char *from;
+		size_t bytes;
+	};
+
+	Part *part_for(const std::shared_ptr<RemoteWindow> &window,
+		       const struct weft_device &device);
+	void use(const std::shared_ptr<Registration> &registration);
+	void start();
+	bool enter();
+	void leave();
+	void begin(const Part &part, bool noted);
+	void notify();
+	bool hold();
+	void drop();
+	void begun(int err, struct weft_op *op, const char *what);
+	void fail(Status status);
+	void finish();
+	static void ended(struct weft_op *op, void *arg);
+
+	const Direction direction_;
+	const std::shared_ptr<Connection> connection_;
+	const std::shared_ptr<Inbox> inbox_;
+	std::vector<Part> parts_;
+	std::vector<Copy> copies_;
+	size_t copy_bytes_ = 0;
+	std::vector<std::shared_ptr<Registration>> registrations_;
+
+	std::string notification_;
+	bool to_notify_ = false; /* when all parts have ended */
+	std::atomic<Status> status_{NOT_POSTED};
+	std::atomic<bool> cancelled_{false};
+
+	std::mutex lock_; /* protects what follows */
+	unsigned pending_ = 0; /* operations that have not ended, and functions that hold them */
+	Status outcome_ = SUCCESS;
+	std::vector<struct weft_op *> ops_;
+	std::shared_ptr<Transfer> self_;
+};
+
+}  // namespace weft_nixl
+
+#endif
