@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Agents that die, start anew, give up memory or are told nonsense."""
+import os
+import signal
+import time
+import unittest
+
+import agents
+
+ALL = os.environ.get('NIXL_TESTS_ALL')
+SIZE = 32 << 20
+# A dead process of this host is known at once, one elsewhere after WEFT_LOST, 3 s: the rest is for
+# a busy machine.
+SOON_S = 30
+# Statuses of NIXL as its Python has them, of a peer that is gone, and of memory that is.
+DEAD = ('nixlRemoteDisconnectError',)
+GONE = ('nixlNotFoundError', 'nixlBackendError', 'nixlCancelledError', 'nixlCanceledError', 'ERR')
+
+
+class Two:
+    """Two agents, which know each other."""
+    environment = {}
+
+    def agent(self, name, **more):
+        """A new agent, which ends with the test."""
+        agent = agents.Process(name, size=SIZE, environment=self.environment, **more)
+        self.addCleanup(agent.end)
+        return agent.ready()
+
+    def setUp(self):
+        self.here, self.there = self.agent('here'), self.agent('there')
+        self.meet()
+
+    def meet(self):
+        """Let both agents know each other."""
+        metadata, self.base = self.there.describe()
+        self.here.meet(metadata)
+        own, self.own_base = self.here.describe()
+        self.there.meet(own)
+
+
+class Failures(Two):
+    """What holds over every provider."""
+
+    def move_until_it_fails(self, operation):
+        """Let transfers of the whole buffer go on, and return when some have ended."""
+        self.here.move(operation, 'there', self.base, [[(0, 0, SIZE)]])
+        self.here.start('move_on', operation, 'there', self.base, [(0, 0, SIZE)])
+        time.sleep(0.3)
+
+    def check_killed(self, operation):
+        """A transfer to an agent that is killed fails soon, and touches nothing after that."""
+        self.move_until_it_fails(operation)
+        self.there.kill()
+        killed = time.monotonic()
+        state, _, _ = self.here.result()
+        self.assertIn(state, DEAD, self.here.printed())
+        self.assertLess(time.monotonic() - killed, SOON_S)
+        self.here.fill(7)
+        content = self.here.content()
+        time.sleep(1)
+        self.assertEqual(self.here.content(), content)
+
+    def test_a_write_to_a_killed_agent_fails_soon(self):
+        self.check_killed('WRITE')
+
+    def test_a_read_of_a_killed_agent_fails_soon_and_its_memory_is_quiet(self):
+        self.check_killed('READ')
+
+    def test_a_writer_that_is_killed_leaves_memory_quiet(self):
+        self.there.start('move_on', 'WRITE', 'here', self.own_base, [(0, 0, SIZE)])
+        time.sleep(1)
+        self.there.kill()
+        time.sleep(2)  # a read of what it offered that goes on, if one did, would be seen below
+        self.here.fill(7)
+        content = self.here.content()
+        time.sleep(1)
+        self.assertEqual(self.here.content(), content)
+        self.assertLess(self.here.deregister(), SOON_S)
+
+    @unittest.skipUnless(ALL, 'with --all')
+    def test_a_transfer_to_an_agent_that_is_stopped_fails_in_its_time(self):
+        self.there = self.agent('slow')
+        metadata, base = self.there.describe()
+        hurried = self.agent('hurried', parameters={'timeout_ms': '2000'})
+        hurried.meet(metadata)
+        self.assertEqual(hurried.move('READ', 'slow', base, [[(0, 0, 1000)]]), ['DONE'])
+        os.kill(self.there.process.pid, signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            state, = hurried.move('WRITE', 'slow', base, [[(0, 0, SIZE)]])
+            self.assertNotIn(state, ('DONE', 'PROC'))
+            self.assertLess(time.monotonic() - begun, SOON_S)
+        finally:
+            os.kill(self.there.process.pid, signal.SIGCONT)
+
+    def test_an_agent_that_starts_anew_is_reached_again(self):
+        self.assertEqual(self.here.move('WRITE', 'there', self.base, [[(0, 0, 1000)]]), ['DONE'])
+        self.there.kill()
+        state, _, _ = self.here.move_on('WRITE', 'there', self.base, [(0, 0, 1000)])
+        self.assertIn(state, DEAD)
+        self.here.forget_what_is_left('there')
+        self.there = self.agent('there')
+        self.there.fill(3)
+        self.meet()
+        self.here.fill(4)
+        self.assertEqual(self.here.move('WRITE', 'there', self.base, [[(0, 0, SIZE)]], [b'again']),
+                         ['DONE'])
+        self.assertEqual(self.there.notified(1), [('here', b'again')])
+        self.assertEqual(self.there.content(), self.here.content())
+
+    def test_memory_that_its_owner_deregisters_fails_transfers_and_is_quiet(self):
+        self.move_until_it_fails('WRITE')
+        self.assertLess(self.there.deregister(), SOON_S)
+        self.there.fill(5)
+        content = self.there.content()
+        state, _, took = self.here.result()
+        self.assertIn(state, GONE, self.here.printed())
+        self.assertLess(took, SOON_S)
+        time.sleep(1)
+        self.assertEqual(self.there.content(), content)
+
+    def test_memory_that_a_transfer_reads_into_is_deregistered_when_it_has_ended(self):
+        self.here.deregister_under_way('READ', 'there', self.base, [(0, 0, SIZE)])
+        self.here.fill(6)
+        content = self.here.content()
+        time.sleep(1)
+        self.assertEqual(self.here.content(), content)
+
+    def test_a_transfer_is_given_up_while_it_runs(self):
+        self.there.fill(1)
+        for _ in range(5):
+            self.here.give_up('READ', 'there', self.base, [(0, 0, SIZE)])
+        self.here.deregister()
+        self.here.register()
+        self.assertEqual(self.here.move('READ', 'there', self.base, [[(0, 0, SIZE)]]), ['DONE'])
+        self.assertEqual(self.here.content(), self.there.content())
+
+
+class Descriptions(Two, unittest.TestCase):
+    """What no provider changes."""
+
+    def test_a_description_that_was_changed_on_its_way_harms_nobody(self):
+        metadata, _ = self.there.describe()
+        self.here.forget('there')
+        # The plug-in's own bytes: of the agent up to NIXL's next word, and of memory at the end.
+        begin = metadata.index(b'weft 1\n')
+        own = [*range(begin, metadata.index(b'MemSection', begin) - 9),
+               *range(metadata.rindex(b'tww'), len(metadata) - 1)]
+        for i in own[::1 if ALL else 7]:
+            self.here.meet_nonsense(metadata[:i] + bytes([metadata[i] ^ 0x5a]) + metadata[i + 1:])
+        self.here.meet(metadata)
+        self.assertEqual(self.here.move('WRITE', 'there', self.base, [[(0, 0, SIZE)]]), ['DONE'])
+
+    def test_parameters_make_the_node_and_wrong_ones_make_none(self):
+        chosen = self.agent('chosen', parameters={'listen': '127.0.0.1:0', 'provider': 'tcp',
+                                                  'timeout_ms': '30000', 'no_such': '1'})
+        self.assertIn('no parameter no_such', chosen.printed())
+        self.assertIn('timeout_ms', chosen.parameters())
+        for name, text in (('timeout_ms', 'soon'), ('security', 'none at all'), ('workers', '99'),
+                           ('listen', 'nowhere at all')):
+            with self.assertRaises(agents.Refused, msg=name):
+                self.agent('wrong', parameters={name: text})
+
+
+class OverShm(Failures, unittest.TestCase):
+    """WEFT over shared memory."""
+    environment = {'WEFT_PROVIDER': 'shm'}
+
+
+class OverTcp(Failures, unittest.TestCase):
+    """WEFT over tcp; by --all all of it."""
+    environment = {'WEFT_PROVIDER': 'tcp'}
+
+    if not ALL:
+        test_a_transfer_is_given_up_while_it_runs = None
+        test_an_agent_that_starts_anew_is_reached_again = None
+        test_a_writer_that_is_killed_leaves_memory_quiet = None
+
+
+if __name__ == '__main__':
+    unittest.main()
