@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""nixl_peer: what `window -e get` and `window -e put` do by weft, done by NIXL with UCX: one
-process reads bytes out of another's memory, or writes them there, in one transfer at a time.
+"""nixl_peer: what `window -e get` and `window -e put` do by weft, done by NIXL with UCX, or with
+another backend: one process reads bytes out of another's memory, or writes them there, in one
+transfer at a time.
 
 The memory, its blocks and the rounds that warm up are as in window.c, or it is memory of a CUDA
 device.  A transfer is prepared once and posted again and again.  Both sides spin, each on a processor of its own unless
@@ -16,7 +17,10 @@ import subprocess
 import sys
 import time
 
-from nixl._api import nixl_agent, nixl_agent_config
+try:
+    from nixl._api import nixl_agent, nixl_agent_config
+except ImportError:  # the wheel without the package that chooses one
+    from nixl_cu13._api import nixl_agent, nixl_agent_config
 
 WARM_COUNT = 8
 APART = 2       # the owner's memory has so many times the bytes
@@ -92,16 +96,19 @@ def pin(processors, place):
         os.sched_setaffinity(0, [processors[place]])
 
 
-def agent(name):
-    return nixl_agent(name, nixl_agent_config(enable_prog_thread=False, backends=["UCX"]))
+def agent(name, backend):
+    return nixl_agent(name, nixl_agent_config(enable_prog_thread=False, backends=[backend]))
 
 
-def own(place, count):
+def own(place, backend, count):
     """Own @count bytes of memory until the other process closes the pipe."""
     at = place.memory(count, PATTERN)
-    me = agent("owner")
+    me = agent("owner", backend)
     me.register_memory([(at, count, place.device, "")], place.kind)
     print(base64.b64encode(me.get_agent_metadata()).decode(), at, flush=True)
+    if backend == "WEFT":  # which makes progress by itself
+        sys.stdin.buffer.raw.read(1)
+        return
     os.set_blocking(0, False)
     while sys.stdin.buffer.raw.read(1) is None:
         for _ in range(PROGRESS_COUNT):
@@ -111,9 +118,9 @@ def own(place, count):
 class Side:
     """The process that moves the bytes: @blocks of them lie apart there, in reverse order."""
 
-    def __init__(self, place, metadata, there, count, blocks):
+    def __init__(self, place, backend, metadata, there, count, blocks):
         self.place = place
-        self.agent = agent("mover")
+        self.agent = agent("mover", backend)
         self.memory = place.memory(count, OURS)
         self.agent.register_memory([(self.memory, count, place.device, "")], place.kind)
         self.name = self.agent.add_remote_agent(base64.b64decode(metadata))
@@ -162,14 +169,14 @@ def measured(side, way, seconds):
     return us
 
 
-def move(place, way, count, blocks, seconds):
+def move(place, backend, way, count, blocks, seconds):
     processors = sorted(os.sched_getaffinity(0))
     owner = subprocess.Popen([sys.executable, __file__, "own", "-s", str(APART * count),
-                              *place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              "-b", backend, *place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              preexec_fn=lambda: pin(processors, 1))
     pin(processors, 0)
     metadata, there = owner.stdout.readline().split()
-    side = Side(place, metadata, int(there), count, blocks)
+    side = Side(place, backend, metadata, int(there), count, blocks)
     us = measured(side, way, seconds)
     compare(side, way, count)
     owner.stdin.close()
@@ -186,13 +193,14 @@ def main():
     parser.add_argument("-s", metavar="BYTES", type=int, default=1 << 20)
     parser.add_argument("-w", metavar="BLOCKS", type=int, default=1)
     parser.add_argument("-t", metavar="SECONDS", type=float, default=1)
+    parser.add_argument("-b", metavar="BACKEND", default="UCX")
     parser.add_argument("-d", metavar="DEVICE", type=int, help="memory of that CUDA device")
     a = parser.parse_args()
     place = Host() if a.d is None else Device(a.d)
     if a.what == "own":
-        own(place, a.s)
+        own(place, a.b, a.s)
     else:
-        move(place, a.what.upper(), a.s, a.w, a.t)
+        move(place, a.b, a.what.upper(), a.s, a.w, a.t)
     sys.stdout.flush()
     os._exit(0)  # NIXL 1.5.1 crashes when the interpreter takes its objects apart
 

@@ -18,6 +18,9 @@ import time
 
 import hosts
 import tensorflow_tasks
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nixl"))
+import nixl_install  # noqa: E402  it is found by the path above
 from need import Failed, Missing, need
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -382,6 +385,26 @@ class Programs:
             raise Failed(f"{shlex.join(command)}: printed no result")
         return {"latency_us": {"p50": float(words[1])}, "bytes_per_s": float(words[5]) * MIB,
                 "messages_per_s": float(words[7])}
+
+    @functools.cached_property
+    def nixl_found(self):
+        """The interpreter with NIXL that the plug-in's tests use, and the plug-in's folder."""
+        try:
+            python = nixl_install.environment()
+            return python, nixl_install.plug_in(python, self.build)
+        except nixl_install.Missing as why:
+            raise Missing(str(why)) from why
+        except nixl_install.Failed as why:
+            raise Failed(str(why)) from why
+
+    def nixl_backend(self, backend, way, env, count, blocks):
+        """By the plug-in, or by what NIXL brings itself; the system places all threads."""
+        python, plug_in = self.nixl_found
+        env = {**env, "NIXL_LOG_LEVEL": "ERROR", "BENCH_FREE": "yes"}
+        if backend == "WEFT":
+            env["NIXL_PLUGIN_DIR"] = plug_in
+        return self.result([python, *self.sources("nixl_peer.py"), way, "-s", str(count), "-w",
+                            str(blocks), "-t", f"{self.seconds:g}", "-b", backend], env)
 
     def nixl(self, way, transports, count, blocks=1, device=None):
         """By the NIXL that pip has installed for this interpreter, with the UCX in it."""

@@ -300,6 +300,22 @@ def nixl():
                           size, "MB/s", f"NIXL {theirs.upper()}, UCX", ours, other, 1)
 
 
+def nixl_plug_in():
+    """The plug-in beside NIXL's own backend, by the same program."""
+    for provider, transports in NIXL_UCX.items():
+        ucx = {"UCX_TLS": transports + ",self", "UCX_NET_DEVICES": "lo",
+               "UCX_WARN_UNUSED_ENV_VARS": "n"}
+        for size, blocks in ((MIB, 1), (16 * MIB, 1), (64 * MIB, 1), (1000 * BLOCK, 1000)):
+            for way in ("read", "write"):
+                def run(p, backend, env, way=way, size=size, blocks=blocks):
+                    return median_rate(p.nixl_backend(backend, way, env, size, blocks), size)
+                name = f"NIXL {way.upper()}" + (f", {blocks} blocks" if blocks > 1 else "")
+                yield Row("nixl-plug-in", name, provider, size, "MB/s", "UCX",
+                          lambda p, run=run, provider=provider:
+                          run(p, "WEFT", {"WEFT_PROVIDER": provider}),
+                          lambda p, run=run, ucx=ucx: run(p, "UCX", ucx))
+
+
 def collectives():
     """Sums over four processes; the system places them."""
     for provider, bar, transport in (("shm", 1.5, "vader"), ("tcp", 1, "tcp")):
@@ -407,6 +423,7 @@ def bars():
 def all_rows():
     yield from bars()
     yield from gpu()
+    yield from nixl_plug_in()
     yield from rails(64)  # half a minute for each pair
     yield from tf_grpc_bench()
     yield from model_traces()
