@@ -5,46 +5,17 @@
 
 static const char capsule_name[] = "dltensor", versioned_name[] = "dltensor_versioned";
 
-void Array::move_from(Array &other)
-{
-	tensor_ = other.tensor_;
-	owner_ = other.owner_;
-	buffer_ = std::move(other.buffer_);
-	dlpack_ = other.dlpack_;
-	versioned_ = other.versioned_;
-	strides_ = std::move(other.strides_);
-	if (!strides_.empty())
-		tensor_.strides = strides_.data();
-	stream_ = other.stream_;
-	other.owner_ = OWNER_NONE;
-}
-
-Array::Array(Array &&other) noexcept
-{
-	move_from(other);
-}
-
-Array &Array::operator=(Array &&other) noexcept
-{
-	if (this != &other) {
-		release();
-		move_from(other);
-	}
-	return *this;
-}
-
 void Array::release()
 {
 	Owner owner = owner_;
 
 	owner_ = OWNER_NONE;
 	if (owner == OWNER_BUFFER)
-		PyBuffer_Release(buffer_.get());
+		PyBuffer_Release(&buffer_);
 	else if (owner == OWNER_DLPACK && dlpack_->deleter)
 		dlpack_->deleter(dlpack_);
 	else if (owner == OWNER_VERSIONED && versioned_->deleter)
 		versioned_->deleter(versioned_);
-	buffer_.reset();
 }
 
 /* Strides of the buffer protocol are in bytes.  Returns false: they are no whole elements. */
@@ -65,16 +36,16 @@ static bool elements_of(const Py_buffer &b, std::vector<int64_t> *strides)
 bool Array::take_buffer(nb::handle object, bool writable)
 {
 	int flags = PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-	auto b = std::make_unique<Py_buffer>();
+	Py_buffer *b = &buffer_;
 
-	if (PyObject_GetBuffer(object.ptr(), b.get(), flags)) {
+	if (PyObject_GetBuffer(object.ptr(), b, flags)) {
 		PyErr_Clear();
 		return false;
 	}
 	if (b->ndim > WEFT_RANK_MAX || b->itemsize < 1 ||
 	    !dtype_of_format(b->format, b->itemsize, &tensor_.dtype) ||
-	    (!PyBuffer_IsContiguous(b.get(), 'C') && !elements_of(*b, &strides_))) {
-		PyBuffer_Release(b.get());
+	    (!PyBuffer_IsContiguous(b, 'C') && !elements_of(*b, &strides_))) {
+		PyBuffer_Release(b);
 		return false;
 	}
 	static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are seen as they are");
@@ -83,7 +54,6 @@ bool Array::take_buffer(nb::handle object, bool writable)
 	tensor_.ndim = b->ndim;
 	tensor_.shape = reinterpret_cast<int64_t *>(b->shape);
 	tensor_.strides = strides_.empty() ? nullptr : strides_.data();
-	buffer_ = std::move(b);
 	owner_ = OWNER_BUFFER;
 	return true;
 }
@@ -154,7 +124,7 @@ void Array::take_capsule(nb::handle object, bool writable, nb::handle stream)
 	}
 }
 
-Array::Array(nb::handle object, bool writable, nb::handle stream)
+void Array::take(nb::handle object, bool writable, nb::handle stream)
 {
 	if (take_buffer(object, writable))
 		return;

@@ -8,7 +8,6 @@
 #ifndef WEFT_PYTHON_ARRAY_H
 #define WEFT_PYTHON_ARRAY_H
 
-#include <memory>
 #include <vector>
 #include <nanobind/nanobind.h>
 #include "dlpack.h"
@@ -18,16 +17,21 @@ namespace nb = nanobind;
 class Array {
 public:
 	Array() = default;
+	Array(nb::handle object, bool writable, nb::handle stream = nb::none())
+	{
+		take(object, writable, stream);
+	}
+	Array(const Array &) = delete; // a buffer may point into itself
+	~Array() { release(); }
+
 	/*
 	 * See @object, which is to be written to if @writable.  Of memory of a CUDA device, @stream is
 	 * the stream after whose work it is ready, as DLPack counts streams; None: the default one.
 	 */
-	Array(nb::handle object, bool writable, nb::handle stream = nb::none());
-	Array(Array &&other) noexcept;
-	Array &operator=(Array &&other) noexcept;
-	~Array() { release(); }
-
+	void take(nb::handle object, bool writable, nb::handle stream = nb::none());
 	void release();
+	/* Keep the memory for ever: somebody else may use it still. */
+	void abandon() { owner_ = OWNER_NONE; }
 
 	const weft_tensor &tensor() const { return tensor_; }
 	const weft_tensor *pointer() const { return held() ? &tensor_ : nullptr; }
@@ -44,11 +48,10 @@ private:
 
 	bool take_buffer(nb::handle object, bool writable);
 	void take_capsule(nb::handle object, bool writable, nb::handle stream);
-	void move_from(Array &other);
 
 	weft_tensor tensor_ = {};
 	Owner owner_ = OWNER_NONE;
-	std::unique_ptr<Py_buffer> buffer_;
+	Py_buffer buffer_;
 	DlManaged *dlpack_ = nullptr;
 	DlManagedVersioned *versioned_ = nullptr;
 	std::vector<int64_t> strides_;

@@ -103,9 +103,9 @@ struct Collective {
 		bool in_place = !in.is_none() && in.ptr() == out.ptr();
 
 		if (!out.is_none())
-			flight->second = Array(out, true);
+			flight->second.take(out, true);
 		if (!in.is_none() && !in_place)
-			flight->array = Array(in, false);
+			flight->array.take(in, false);
 		this->in = in_place ? flight->second.pointer() : flight->array.pointer();
 		this->out = flight->second.pointer();
 		flight->given = nb::borrow(out);

@@ -138,7 +138,7 @@ static Operation send(const Peer &peer, uint64_t step, nb::handle key, nb::handl
 	weft_peer *to = peer.get();
 	Key k(key);
 
-	flight->array = Array(tensor, false, stream);
+	flight->array.take(tensor, false, stream);
 	fill(o.op, *flight, timeout, priority);
 	o.flags = (dead ? WEFT_DEAD : 0) | (opaque ? WEFT_OPAQUE : 0) | (snapshot ? WEFT_SNAPSHOT : 0) |
 		  (share ? WEFT_SHARE : 0);
@@ -165,7 +165,7 @@ static Operation recv(const Node &n, uint64_t step, nb::handle key, nb::handle i
 		bytes = size_t(k.bytes);
 	}
 	if (!into.is_none()) {
-		flight->array = Array(into, true, stream);
+		flight->array.take(into, true, stream);
 		flight->given = nb::borrow(into);
 		o.stream = flight->array.stream();
 	}
@@ -187,7 +187,7 @@ static Operation broadcast(const Node &n, nb::list peers, uint64_t step, nb::han
 
 	for (nb::handle peer : peers)
 		to.push_back(nb::cast<const Peer &>(peer).get());
-	flight->array = Array(tensor, false, stream);
+	flight->array.take(tensor, false, stream);
 	fill(o.op, *flight, timeout);
 	o.flags = share ? WEFT_SHARE : 0;
 	o.readers = readers;

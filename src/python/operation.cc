@@ -2,6 +2,7 @@
 #include "operation.h"
 
 #include <cerrno>
+#include <chrono>
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
@@ -11,6 +12,9 @@
 
 /* Threads that are in a wait, or want the GIL to leave it; under the GIL. */
 static unsigned threads_waiting;
+
+/* Time in which an answer of a near peer comes, and a turn of an event loop passes. */
+static const std::chrono::microseconds SPIN(50);
 
 /* Time between two looks at Python's signals, for Ctrl-C. */
 #define SLICE_NS 100000000ull
@@ -165,6 +169,16 @@ void Operation::cancel()
 		weft_cancel(flight_->op);
 }
 
+bool Operation::spin()
+{
+	weft_node *node = flight_->shared->node();
+	auto until = std::chrono::steady_clock::now() + SPIN;
+
+	while (!done() && std::chrono::steady_clock::now() < until)
+		check(weft_poll(node, 0));
+	return done();
+}
+
 bool Operation::tell(nb::object future)
 {
 	/* One that has come out of the queue is told by nobody any more. */
@@ -260,6 +274,7 @@ void bind_operation(nb::module_ &m)
 		.def_prop_ro("_future", [](const Operation &o) {
 			return o.flight().future.is_valid() ? o.flight().future : nb::none();
 		})
+		.def("_spin", &Operation::spin)
 		.def("_tell", &Operation::tell);
 	m.def("wait_any", &wait_any, nb::arg("operations"), nb::arg("timeout") = nb::none(),
 	      "Wait for the first of a list of operations of one node.  Returns its index.");

@@ -60,6 +60,8 @@ public:
 	nb::object result(nb::handle timeout);
 	nb::object exception(nb::handle timeout);
 	void cancel();
+	/* Drive the manual node for a while, in the hope that the operation ends.  Returns whether it has. */
+	bool spin();
 	/* Have @future set when the operation has ended.  Returns false: it has. */
 	bool tell(nb::object future);
 	Flight &flight() const { return *flight_; }

@@ -39,7 +39,7 @@ void Window::close()
 	}
 	/* Peers may reach the memory still if the window did not close: it is kept for ever then. */
 	if (err)
-		new Array(std::move(array_));
+		array_.abandon();
 	array_.release();
 }
 
@@ -216,7 +216,7 @@ static Operation move(const Remote &remote, Access access, bool writable, nb::ha
 	std::vector<weft_block> list;
 
 	if (!array.is_none()) {
-		flight->array = Array(array, writable, stream);
+		flight->array.take(array, writable, stream);
 		flight->array.need_contiguous("memory for a window is not contiguous");
 		list = blocks_of(flight->array, blocks, offset);
 		o.device = flight->array.tensor().device;

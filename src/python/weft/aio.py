@@ -13,6 +13,7 @@ from . import _weft
 
 _drivers = weakref.WeakKeyDictionary()  # of each loop: the drivers of its nodes, by their addresses
 POLLS_MAX = 64  # turns of a manual node before the loop has its own
+SPINS_MAX = 16  # operations that are waited for in the node before the loop has a turn
 
 
 class _Driver:
@@ -29,7 +30,7 @@ class _Driver:
         if self.node.closed:
             self.detach()
 
-    def kick(self) -> None:
+    def begin(self, operation: _weft.Operation) -> None:
         """An operation is awaited: nothing to do, the worker has it."""
 
     def detach(self) -> None:
@@ -44,9 +45,18 @@ class _ManualDriver(_Driver):
         super().__init__(node, loop)
         self.timer = None
         self.soon = False
+        self.spins = 0
         self.own_fd = node._fd()
         loop.add_reader(self.own_fd, self.ready)
         node._set_kick(self.kick)
+
+    def begin(self, operation: _weft.Operation) -> None:
+        """Wait for a moment in the node itself, if nothing else of the loop is ready, and the loop
+        has had its turn now and then."""
+        others = len(getattr(self.loop, '_ready', (None, None))) - self.soon
+        self.spins += 1
+        if others or self.spins % SPINS_MAX == 0 or not operation._spin():
+            self.kick()
 
     def kick(self) -> None:
         """Something was begun: poll in the loop's next turn."""
@@ -92,7 +102,9 @@ def _driver(node: Any, loop: asyncio.AbstractEventLoop) -> _Driver:
 
 def attach(node: _weft.Node) -> None:
     """Attach @node to the running event loop, which drives it if it is manual."""
-    _driver(node, asyncio.get_running_loop()).kick()
+    driver = _driver(node, asyncio.get_running_loop())
+    if node.manual:
+        driver.kick()
 
 
 def _set(future: asyncio.Future) -> None:
@@ -121,8 +133,7 @@ def _await(operation: _weft.Operation) -> Generator[Any, None, Any]:
     """Wait for @operation in the running loop.  A task that is cancelled cancels it."""
     if not operation.done():
         loop = asyncio.get_running_loop()
-        driver = _driver(operation._node, loop)
-        driver.kick()
+        _driver(operation._node, loop).begin(operation)
         future = operation._future
         if future is None or future.done() or future.get_loop() is not loop:
             future = loop.create_future()
