@@ -309,6 +309,8 @@ nb::class_<Node> bind_node(nb::module_ &m)
 		.def_prop_ro("_id", [](const Node &n) { return reinterpret_cast<uintptr_t>(n.shared.get()); })
 		.def("_queue_fd", &queue_fd)
 		.def("_drain", [](const Node &n) { return n.shared->drain(); })
+		.def_prop_ro("_idle", [](const Node &n) { return n.shared->idle(); })
+		.def("_on_close", [](const Node &n, nb::object closer) { n.shared->closers.append(closer); })
 		.def("_set_kick", [](const Node &n, nb::handle kick) {
 			n.shared->kick = kick.is_none() ? nb::object() : nb::borrow(kick);
 		}, "kick"_a.none());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unistd.h>
+#include <utility>
 
 #include "errors.h"
 #include "operation.h"
@@ -81,6 +82,8 @@ void Shared::close()
 		part->close();
 	}
 	closed_ = true;
+	for (nb::handle closer : std::exchange(closers, nb::list()))
+		closer();
 	if (!results_) {
 		close_node();
 	} else if (!forked()) {
@@ -88,6 +91,13 @@ void Shared::close()
 			weft_cancel(flight->op);
 	}
 	wake(drain());
+}
+
+bool Shared::idle() const
+{
+	return std::none_of(flights.begin(), flights.end(), [](const Flight *flight) {
+		return flight->future.is_valid() || !weft_op_ended(flight->op);
+	});
 }
 
 nb::list Shared::drain()
@@ -115,8 +125,11 @@ void Shared::let_go(void *memory)
 	if (node_ && !forked())
 		weft_free(node_, memory);
 	results_--;
-	if (!results_ && closed_)
-		close_node();
+	if (results_ || !closed_)
+		return;
+	close_node();
+	/* Nobody looks into the queue of a closed node any more. */
+	drain();
 }
 
 Part::Part(std::shared_ptr<Shared> shared) : shared_(std::move(shared))

@@ -44,6 +44,9 @@ public:
 	/* Drain if nobody else will, and operations are under way whose handles are gone. */
 	void tidy();
 
+	/* Whether no operation is under way, nor a task to be woken. */
+	bool idle() const;
+
 	/* Results in the node's memory: it closes after the last of them. */
 	void hold() { results_++; }
 	void let_go(void *memory);
@@ -56,6 +59,7 @@ public:
 	std::vector<Part *> parts;     // open, closed before the node
 	bool awaited = false;	       // an event loop drains
 	nb::object kick;	       // of a manual node in an event loop: has it polled soon
+	nb::list closers;	       // functions of event loops, called before the node closes
 
 private:
 	void close_node();

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""gloo_peer: what all_reduce does by weft, done by torch.distributed over gloo.
+"""gloo_peer: what all_reduce does by weft, done by torch.distributed over gloo or another backend.
 
-It starts RANKS processes, each with one thread; rank 0 prints how long each sum took there."""
+It starts RANKS processes, each with one thread; rank 0 prints how long each sum took there, or each
+step of a training."""
 
 import argparse
 import datetime
@@ -14,17 +15,38 @@ import time
 WARM_COUNT = 10
 
 
+def summing(torch, dist, size):
+    """A sum of @size bytes."""
+    numbers = torch.zeros(size // 4, dtype=torch.float32)
+    return lambda: dist.all_reduce(numbers)
+
+
+def training(torch, size):
+    """A step of a model with @size bytes of parameters, and few numbers to compute with."""
+    width = int((size / 4 / 4) ** .5)
+    model = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Sequential(*[torch.nn.Linear(width, width, bias=False) for _ in range(4)]))
+    optimizer = torch.optim.SGD(model.parameters(), .1)
+    batch = torch.ones(1, width)
+
+    def step():
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+    return step
+
+
 def measure(options):
     """One process of the group."""
     import torch  # pylint: disable=import-outside-toplevel
     import torch.distributed as dist  # pylint: disable=import-outside-toplevel
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
-    numbers = torch.zeros(options.size // 4, dtype=torch.float32)
+    dist.init_process_group(options.backend, timeout=datetime.timedelta(seconds=60))
+    step = training(torch, options.size) if options.train else summing(torch, dist, options.size)
 
     def sum_up():
         start = time.perf_counter()
-        dist.all_reduce(numbers)
+        step()
         return time.perf_counter() - start
 
     for _ in range(WARM_COUNT):
@@ -47,6 +69,8 @@ def main():
     parser.add_argument("-n", dest="ranks", type=int, default=4)
     parser.add_argument("-s", dest="size", type=int, default=4096)
     parser.add_argument("-t", dest="seconds", type=float, default=1)
+    parser.add_argument("-b", dest="backend", default="gloo")
+    parser.add_argument("--train", action="store_true")
     options = parser.parse_args()
     if "RANK" in os.environ:
         measure(options)

@@ -21,6 +21,9 @@ import tensorflow_tasks
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nixl"))
 import nixl_install  # noqa: E402  it is found by the path above
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python"))
+import package  # noqa: E402  so is that of Python
 from need import Failed, Missing, need
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -350,6 +353,29 @@ class Programs:
             "--mca", "pml", "ob1", "--mca", "btl", "self," + transport,
             "--mca", "btl_tcp_if_include", "lo", "--mca", "mpi_yield_when_idle", "1",
             path, "-s", size_text(count), "-t", f"{self.seconds:g}"])
+
+    def python_found(self, with_torch=False):
+        """An interpreter with the package for Python, and what it needs to find that."""
+        try:
+            python = package.environment(with_torch)
+            return python, {"PYTHONPATH": package.install(python, self.build)}
+        except package.Missing as why:
+            raise Missing(str(why)) from why
+        except package.Failed as why:
+            raise Failed(str(why)) from why
+
+    def python_peer(self, way, provider, count):
+        """By the package for Python."""
+        python, env = self.python_found()
+        return self.result([python, *self.sources("python_peer.py"), way, "-s", str(count), "-t",
+                            f"{self.seconds:g}"],
+                           {**env, "WEFT_PROVIDER": provider, **({"BENCH_FREE": "yes"} if self.free else {})})
+
+    def torch_job(self, backend, count, *options, provider=""):
+        """By torch.distributed over @backend, in four processes."""
+        python, env = self.python_found(True)
+        return self.result([python, *self.sources("gloo_peer.py"), "-b", backend, "-s", str(count),
+                            "-t", f"{self.seconds:g}", *options], {**env, "WEFT_PROVIDER": provider})
 
     def gloo_all_reduce(self, count, ranks=4):
         """By the torch that pip has installed for this interpreter."""

@@ -331,6 +331,34 @@ def collectives():
                       1 if provider == "shm" and size == 64 * MIB else None, False)
 
 
+def python():
+    """The package for Python beside the tool in C, and PyTorch over weft beside gloo."""
+    for provider in ("shm", "tcp"):
+        for way, bar in (("manual", 1 / 1.5), ("asyncio", 1 / 2.5)):
+            yield Row("python", f"round trip in Python, {way}", provider, 8, "us", "C",
+                      lambda p, way=way, provider=provider: p50(p.python_peer(way, provider, 8)),
+                      lambda p, provider=provider:
+                      p50(p.weft("--sizes", "8", "--window", "1", provider=provider)),
+                      bar, False)
+        yield Row("python", "tensor in Python", provider, 16 * MIB, "MB/s", "C",
+                  lambda p, provider=provider:
+                  rate(p.placed_freely().python_peer("bulk", provider, 16 * MIB)),
+                  lambda p, provider=provider:
+                  median_rate(p.placed_freely().weft("--sizes", "16M", "--window", "1",
+                                                     provider=provider), 16 * MIB), .97)
+    for provider, bar in (("shm", 1.5), ("tcp", 1)):
+        for size in (4 * KIB, 64 * KIB, MIB, 64 * MIB):
+            yield Row("torch", "all_reduce of torch, 4 ranks", provider, size, "us", "gloo",
+                      lambda p, provider=provider, size=size:
+                      p50(p.torch_job("weft", size, provider=provider)),
+                      lambda p, size=size: p50(p.torch_job("gloo", size)), bar, False)
+    for provider, bar in (("shm", 1.3), ("tcp", 1)):
+        yield Row("torch", "step of DDP, 4 ranks", provider, 100 * MIB, "us", "gloo",
+                  lambda p, provider=provider:
+                  p50(p.torch_job("weft", 100 * MIB, "--train", provider=provider)),
+                  lambda p: p50(p.torch_job("gloo", 100 * MIB, "--train")), bar, False)
+
+
 def gpu():
     """A tensor that another process waits for, and says to have, beside a bare write of as much."""
     for size in (MIB, 16 * MIB, 64 * MIB, 256 * MIB):
@@ -424,6 +452,7 @@ def all_rows():
     yield from bars()
     yield from gpu()
     yield from nixl_plug_in()
+    yield from python()
     yield from rails(64)  # half a minute for each pair
     yield from tf_grpc_bench()
     yield from model_traces()

@@ -125,6 +125,46 @@ def test_a_task_ends_when_its_node_closes(pair):
     run(main())
 
 
+def test_a_task_ends_when_its_node_closes_under_a_result(pair):
+    async def main():
+        pair.peer.send(1, 'kept', np.ones(1000))
+        kept = await pair.far.recv(1, 'kept')
+
+        async def wait():
+            await pair.far.recv(1, 'key')
+        tasks = [asyncio.ensure_future(wait()) for _ in range(100)]
+        await asyncio.sleep(0.01)
+        pair.far.close()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(ended, weft.Cancelled)
+        assert np.asarray(kept).sum() == 1000
+    run(main())
+
+
+def test_a_loop_keeps_nothing_of_nodes_that_are_closed():
+    async def main():
+        with weft.Node(provider='tcp') as far:
+            for _ in range(20):
+                for manual in (False, True):
+                    with weft.Node(provider='tcp', manual=manual) as node:
+                        await node.peer(far.address).ping()
+            await asyncio.sleep(0.01)
+            assert not weft.aio._drivers[asyncio.get_running_loop()]
+    run(main())
+
+
+def test_a_node_that_nobody_has_any_more_goes_with_its_loop(pair):
+    for manual in (False, True):
+        async def main():
+            node = weft.Node(provider='tcp', manual=manual)
+            await node.peer(pair.far.address).ping()
+            return node.address
+        address = run(main())
+        gc.collect()
+        with pytest.raises(weft.Error):
+            pair.near.peer(address).ping(timeout=0.2).result(LIMIT)
+
+
 def test_a_node_serves_one_loop_after_another(pair):
     async def main():
         got = pair.far.recv(1, 'key')

@@ -11,8 +11,8 @@ def test_ctrl_c_ends_a_wait(start):
     process = start('''
         import weft
         node = weft.Node(provider='tcp')
-        print('waits', flush=True)
         try:
+            print('waits', flush=True)
             node.recv(1, 'never').result()
         except KeyboardInterrupt:
             print('interrupted', flush=True)

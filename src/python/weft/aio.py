@@ -7,7 +7,7 @@ be heard before anything of it is awaited is attached by attach().
 """
 import asyncio
 import weakref
-from typing import Any, Generator
+from typing import Any, Callable, Generator
 
 from . import _weft
 
@@ -16,19 +16,42 @@ POLLS_MAX = 64  # turns of a manual node before the loop has its own
 SPINS_MAX = 16  # operations that are waited for in the node before the loop has a turn
 
 
+def _weakly(method: Any) -> Callable[[], None]:
+    """A function that calls @method as long as its object is there: a node does not keep drivers."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        alive = reference()
+        if alive:
+            alive()
+    return call
+
+
 class _Driver:
     """A threaded node in an event loop."""
     def __init__(self, node: Any, loop: asyncio.AbstractEventLoop):
         self.node = node
-        self.loop = loop
+        self.find_loop = weakref.ref(loop)   # whose drivers live as long as it does
         self.fd = node._queue_fd(True)
         loop.add_reader(self.fd, self.ready)
+        node._on_close(_weakly(self.closed))
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop; None when it is gone."""
+        return self.find_loop()
 
     def ready(self) -> None:
         """Wake the tasks whose operations have ended."""
         _wake(self.node._drain())
-        if self.node.closed:
+        if self.node.closed and self.node._idle:
             self.detach()
+
+    def closed(self) -> None:
+        """The node closes, by any thread: leave the loop when nothing is under way any more."""
+        loop = self.loop
+        if loop and not loop.is_closed():
+            loop.call_soon_threadsafe(self.ready)
 
     def begin(self, operation: _weft.Operation) -> None:
         """An operation is awaited: nothing to do, the worker has it."""
@@ -48,7 +71,7 @@ class _ManualDriver(_Driver):
         self.spins = 0
         self.own_fd = node._fd()
         loop.add_reader(self.own_fd, self.ready)
-        node._set_kick(self.kick)
+        node._set_kick(_weakly(self.kick))
 
     def begin(self, operation: _weft.Operation) -> None:
         """Wait for a moment in the node itself, if nothing else of the loop is ready, and the loop
@@ -60,7 +83,7 @@ class _ManualDriver(_Driver):
 
     def kick(self) -> None:
         """Something was begun: poll in the loop's next turn."""
-        if self.loop.is_closed():
+        if not self.loop or self.loop.is_closed():
             self.node._set_kick(None)
         elif not self.soon:
             self.soon = True
@@ -69,12 +92,12 @@ class _ManualDriver(_Driver):
     def ready(self) -> None:
         """Do the node's work until it may sleep: its arming is the last that is done with it."""
         self.soon = False
-        if self.node.closed:
-            self.detach()
-            return
         if self.timer:
             self.timer.cancel()
             self.timer = None
+        if self.node.closed:
+            super().ready()
+            return
         for _ in range(POLLS_MAX):
             self.node.poll(0)
             _wake(self.node._drain())
@@ -84,11 +107,12 @@ class _ManualDriver(_Driver):
                 return
         self.kick()
 
-    def detach(self) -> None:
-        if self.timer:
-            self.timer.cancel()
-        self.loop.remove_reader(self.own_fd)
-        super().detach()
+    def closed(self) -> None:
+        """Leave the node's descriptor, which goes with it."""
+        loop = self.loop
+        if loop and not loop.is_closed():
+            loop.remove_reader(self.own_fd)
+        super().closed()
 
 
 def _driver(node: Any, loop: asyncio.AbstractEventLoop) -> _Driver:
