@@ -22,6 +22,8 @@
 /* Time between the request to end and the end by force: a node's goodbye takes some 10 ms. */
 #define END_SECONDS 5
 
+#define NS_PER_S 1000000000ull
+
 struct job {
 	const struct tool_command *command;
 	char **program;
@@ -29,8 +31,12 @@ struct job {
 	uint64_t count, running;
 	pid_t *pids;     /* by rank; 0: the process has ended */
 	sigset_t watched, before; /* signals waited for, and those blocked before */
+	struct sigaction child_before; /* disposition of SIGCHLD before */
 	int status;      /* the first failure's */
 	bool ending;     /* all have been asked to end */
+	bool signalled;  /* a signal has asked for the end */
+	bool killed;     /* all have been killed */
+	uint64_t kill_ns; /* time of that, once @ending */
 };
 
 /* Find a port that nobody has; rank 0 takes it, or one of the next. */
@@ -63,18 +69,36 @@ static void become(const struct job *job, uint64_t rank, pid_t parent)
 	setenv("WEFT_RANK", text, 1);
 	snprintf(text, sizeof(text), "%" PRIu64, job->count);
 	setenv("WEFT_SIZE", text, 1);
+	sigaction(SIGCHLD, &job->child_before, NULL);
 	sigprocmask(SIG_SETMASK, &job->before, NULL);
 	execvp(job->program[0], job->program);
 	tool_fail(job->command, "%s: %s", job->program[0], strerror(errno));
 	_exit(127);
 }
 
-static void ask_all(struct job *job, int signal)
+static void signal_all(const struct job *job, int signal)
 {
 	for (uint64_t i = 0; i < job->count; i++)
 		if (job->pids[i])
 			kill(job->pids[i], signal);
+}
+
+/* Ask all to end.  The time for it begins with the first request. */
+static void ask_all(struct job *job, int signal)
+{
+	signal_all(job, signal);
+	if (!job->ending)
+		job->kill_ns = tool_now_ns() + END_SECONDS * NS_PER_S;
 	job->ending = true;
+}
+
+static void kill_all(struct job *job, const char *why)
+{
+	if (!job->killed)
+		tool_fail(job->command, "%" PRIu64 " process%s killed: %s", job->running,
+			  job->running == 1 ? " was" : "es were", why);
+	job->killed = true;
+	signal_all(job, SIGKILL);
 }
 
 static int start_all(struct job *job)
@@ -123,25 +147,58 @@ static void reap(struct job *job)
 			ended(job, i, status);
 }
 
-/* Wait for the end of all.  What ends this process ends the job; patience with it has a limit. */
+/* Pass on a signal that ends this process, and so the job.  The second one has no patience. */
+static void interrupted(struct job *job, int signal)
+{
+	if (!job->status)
+		job->status = 128 + signal;
+	if (job->signalled)
+		kill_all(job, "a second signal came");
+	else
+		ask_all(job, signal);
+	job->signalled = true;
+}
+
+/* Wait for the next signal, while there is time to end.  Returns -1: there is none any more. */
+static int next_signal(const struct job *job)
+{
+	uint64_t now = tool_now_ns();
+	uint64_t left_ns = job->kill_ns > now ? job->kill_ns - now : 0;
+	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
+				 .tv_nsec = (long)(left_ns % NS_PER_S) };
+
+	if (!job->ending || job->killed)
+		return sigwaitinfo(&job->watched, NULL);
+	return sigtimedwait(&job->watched, NULL, &left);
+}
+
 static void wait_for_all(struct job *job)
 {
-	const struct timespec limit = { .tv_sec = END_SECONDS };
-
 	while (job->running) {
-		int signal = job->ending ? sigtimedwait(&job->watched, NULL, &limit)
-					 : sigwaitinfo(&job->watched, NULL);
+		int signal = next_signal(job);
 
-		if (signal == SIGCHLD) {
+		if (signal == SIGCHLD)
 			reap(job);
-		} else if (signal > 0) {
-			if (!job->status)
-				job->status = 128 + signal;
-			ask_all(job, signal);
-		} else if (job->ending && errno == EAGAIN) {
-			ask_all(job, SIGKILL);
-		}
+		else if (signal > 0)
+			interrupted(job, signal);
+		else if (errno == EAGAIN)
+			kill_all(job, "the time to end is over");
 	}
+}
+
+/* Watch for signals from here on: before the first process is there, whose end might be missed. */
+static void watch(struct job *job)
+{
+	/* Where SIGCHLD is ignored the kernel reaps processes, and tells nobody. */
+	const struct sigaction reaped = { .sa_handler = SIG_DFL };
+
+	sigemptyset(&job->watched);
+	sigaddset(&job->watched, SIGCHLD);
+	sigaddset(&job->watched, SIGHUP);
+	sigaddset(&job->watched, SIGINT);
+	sigaddset(&job->watched, SIGTERM);
+	sigprocmask(SIG_BLOCK, &job->watched, &job->before);
+	sigaction(SIGCHLD, &reaped, &job->child_before);
 }
 
 static int run_job(struct job *job)
@@ -153,13 +210,7 @@ static int run_job(struct job *job)
 	job->pids = calloc(job->count, sizeof(*job->pids));
 	if (!job->pids)
 		return tool_fail(job->command, "no memory");
-	/* Before the first process is there, or its end might be missed. */
-	sigemptyset(&job->watched);
-	sigaddset(&job->watched, SIGCHLD);
-	sigaddset(&job->watched, SIGHUP);
-	sigaddset(&job->watched, SIGINT);
-	sigaddset(&job->watched, SIGTERM);
-	sigprocmask(SIG_BLOCK, &job->watched, &job->before);
+	watch(job);
 	fflush(NULL);
 	status = start_all(job);
 	if (status)

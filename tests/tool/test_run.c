@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/examples/process.h"
 
@@ -93,8 +94,32 @@ static void the_end_of_the_tool_ends_the_job(void **state)
 static void a_process_that_ignores_the_end_is_killed(void **state)
 {
 	(void)state;
-	run_shell("2", "trap '' TERM; [ $WEFT_RANK = 1 ] && exit 3; while :; do sleep 1; done");
-	ends_with(3, "rank 1 ended with status 3");
+	run_shell("1", "trap '' TERM; echo begun; while :; do sleep 1; done");
+	assert_true(process_says(&job, "begun\n", PROCESS_LIMIT_MS));
+	process_signal(&job, SIGTERM);
+	ends_with(128 + SIGTERM, "weft run: 1 process was killed: the time to end is over\n");
+}
+
+static void a_second_signal_kills_all_at_once(void **state)
+{
+	(void)state;
+	run_shell("2", "trap 'echo heard' TERM; echo begun; while :; do sleep 0.1; done");
+	assert_true(process_says(&job, "begun\nbegun\n", PROCESS_LIMIT_MS));
+	process_signal(&job, SIGTERM);
+	assert_true(process_says(&job, "heard\nheard\n", PROCESS_LIMIT_MS));
+	process_signal(&job, SIGTERM);
+	ends_with(128 + SIGTERM, "weft run: 2 processes were killed: a second signal came\n");
+}
+
+static void a_job_ends_where_the_end_of_children_is_ignored(void **state)
+{
+	char weft[512];
+
+	(void)state;
+	process_start(&job, NULL,
+		      (const char *const[]){ "/proc/self/exe", process_path("weft", weft), "run", "-n",
+					     "2", "sh", "-c", "exit $((WEFT_RANK * 7))", NULL });
+	ends_with(7, "weft run: rank 1 ended with status 7\n");
 }
 
 static void a_program_that_is_not_there_is_named(void **state)
@@ -127,7 +152,8 @@ static void a_job_needs_a_count_and_a_program(void **state)
 	ends_with(2, "-n 0: expected a number from 1 to 1024");
 }
 
-int main(void)
+/* With arguments this program is one that ignores SIGCHLD and runs another. */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(processes_of_a_job_find_each_other, stop),
@@ -136,10 +162,17 @@ int main(void)
 		cmocka_unit_test_teardown(a_signal_that_kills_a_rank_is_named, stop),
 		cmocka_unit_test_teardown(the_end_of_the_tool_ends_the_job, stop),
 		cmocka_unit_test_teardown(a_process_that_ignores_the_end_is_killed, stop),
+		cmocka_unit_test_teardown(a_second_signal_kills_all_at_once, stop),
+		cmocka_unit_test_teardown(a_job_ends_where_the_end_of_children_is_ignored, stop),
 		cmocka_unit_test_teardown(a_program_that_is_not_there_is_named, stop),
 		cmocka_unit_test_teardown(options_of_the_program_are_its_own, stop),
 		cmocka_unit_test_teardown(a_job_needs_a_count_and_a_program, stop),
 	};
 
+	if (argc > 1) {
+		signal(SIGCHLD, SIG_IGN);
+		execv(argv[1], argv + 1);
+		return 127;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
