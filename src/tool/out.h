@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * JSON on stdout, written as it is made: one object per line.  Commas and quotes are added; that
+ * JSON, written as it is made, on stdout or in a file: one object per line.  Commas and quotes are added; that
  * names within an object differ is the caller's business.
  *
  * Threads: owner.
@@ -10,6 +10,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+
+/* Write to @file from here on, which is borrowed until the next call; stdout before the first. */
+void out_to(FILE *file);
 
 /* Begin an object.  @name is NULL inside an array and at the top. */
 void out_object(const char *name);

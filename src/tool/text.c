@@ -119,6 +119,30 @@ void text_quote(FILE *out, const char *text)
 	fputc('"', out);
 }
 
+/* Print a character of XML.  Returns the bytes it took. */
+static unsigned print_in_xml(FILE *out, const unsigned char *at)
+{
+	uint32_t c;
+	unsigned bytes = decode(at, &c);
+
+	/* U+FFFE and U+FFFF are no characters of XML. */
+	if (!bytes || is_escaped(c) || c == 0xfffe || c == 0xffff)
+		fprintf(out, "&#x%x;", REPLACEMENT);
+	else if (strchr("&<>\"'", (int)*at) && bytes == 1)
+		fprintf(out, "&#%u;", (unsigned)c);
+	else
+		fwrite(at, 1, bytes, out);
+	return bytes ? bytes : 1;
+}
+
+void text_print_xml(FILE *out, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	while (*at)
+		at += print_in_xml(out, at);
+}
+
 void text_print_json(FILE *out, const char *json)
 {
 	const unsigned char *at = (const unsigned char *)json;

@@ -20,6 +20,9 @@ void text_print_lines(FILE *out, const char *lines);
 /* Print @text as a string of JSON, in its quotes.  Bytes that are no UTF-8 become U+FFFD. */
 void text_quote(FILE *out, const char *text);
 
+/* Print @text inside an element of XML, or an attribute; what XML can't have becomes U+FFFD. */
+void text_print_xml(FILE *out, const char *text);
+
 /* Print whole JSON, whose lines stay as they are; its strings are escaped. */
 void text_print_json(FILE *out, const char *json);
 

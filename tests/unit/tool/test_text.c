@@ -72,6 +72,14 @@ static void whole_json_keeps_its_lines(void **state)
 	     "{\n\t\"a\":\t\"\\u007f\\u009b\"\n}\n");
 }
 
+static void text_in_xml_stays_text(void **state)
+{
+	(void)state;
+	says(text_print_xml, "a<b> & \"c\" 'd'", "a&#60;b&#62; &#38; &#34;c&#34; &#39;d&#39;");
+	says(text_print_xml, "\xe2\x82\xac\x1b\n\xff\xef\xbf\xbf",
+	     "\xe2\x82\xac&#xfffd;&#xfffd;&#xfffd;&#xfffd;");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -81,6 +89,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_are_no_utf8_are_shown_as_bytes),
 		cmocka_unit_test(a_string_of_json_stays_one),
 		cmocka_unit_test(whole_json_keeps_its_lines),
+		cmocka_unit_test(text_in_xml_stays_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
