@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft perf: how fast do tensors and calls go between two processes? */
+#include "tool/all_pairs.h"
 #include "tool/child.h"
 #include "tool/cuda.h"
 #include "tool/out.h"
@@ -18,15 +19,6 @@
 #define IDLE_STREAMS_MAX 100000u
 
 #define SIZES_DEFAULT "8,1K,64K,1M,16M"
-
-/*
- * Bytes and bodies on the way for bandwidth, unless --window says: enough to hide a round trip,
- * not so many that buffers fall out of the cache.  Measured over shared memory and TCP on two busy
- * processors: 64 KiB gain up to 16, 1 MiB is best with 1 or 2, 16 MiB are the same with both.
- */
-#define WINDOW_BYTES   (2ull << 20)
-#define WINDOW_DEFAULT 16u
-#define WINDOW_LEAST   2u
 
 struct arguments {
 	struct perf_plan plan;
@@ -75,13 +67,7 @@ static uint64_t bytes_of(const struct perf_plan *plan)
 
 static unsigned window_of(const struct arguments *a, uint64_t bytes)
 {
-	if (a->window)
-		return (unsigned)a->window;
-	if (!bytes || WINDOW_BYTES / bytes >= WINDOW_DEFAULT)
-		return WINDOW_DEFAULT;
-	if (WINDOW_BYTES / bytes <= WINDOW_LEAST)
-		return WINDOW_LEAST;
-	return (unsigned)(WINDOW_BYTES / bytes);
+	return a->window ? (unsigned)a->window : perf_run_window(bytes);
 }
 
 /* Output */
@@ -409,8 +395,11 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 static int run(const struct tool_command *self, int argc, char **argv)
 {
 	struct arguments a = { .plan = { .time_ns = NS_PER_S, .check = true } };
-	int status = read_arguments(self, &a, argc, argv);
+	int status;
 
+	if (all_pairs_asked(argc, argv))
+		return all_pairs_run(self, argc, argv);
+	status = read_arguments(self, &a, argc, argv);
 	if (status)
 		return status;
 	/* The second process inherits the environment. */
@@ -429,7 +418,9 @@ const struct tool_command perf_command = {
 		     "       [--sizes LIST | --tensors LIST] [--provider NAME] [--time S]\n"
 		     "       [--count N] [--window N] [--memory user|pool] [--device cuda:N]\n"
 		     "       [--metadata BYTES] [--idle-streams N] [--checksum] [--json] [--no-validate]\n"
-		     "       [ADDRESS...]",
+		     "       [ADDRESS...]\n"
+		     "       weft perf --all-pairs [--bytes SIZE] [--seconds S] [--provider NAME]\n"
+		     "       [--json FILE] [--svg FILE]",
 	.does = "how fast do tensors and calls go between two processes?",
 	.options = "  --test NAME         what is moved: tensor; call; message, which is a\n"
 		   "                      tensor that nobody acknowledges; stream, a call with\n"
@@ -451,6 +442,12 @@ const struct tool_command perf_command = {
 		   "  --json              one JSON object per line\n"
 		   "  --no-validate       do not compare what arrives first\n"
 		   "  ADDRESS             of a `weft serve`; default: start one.  With several\n"
-		   "                      each has its bodies on the way, in turn\n",
+		   "                      each has its bodies on the way, in turn\n"
+		   "  --all-pairs         as each process of a job: measure all pairs, and print a\n"
+		   "                      matrix in rank 0\n"
+		   "  --bytes SIZE        with it: body for bandwidth; default 1M\n"
+		   "  --seconds S         with it: time for each ordered pair; default 1\n"
+		   "  --json FILE         with it: the matrix as JSON; -: in place of text\n"
+		   "  --svg FILE          with it: the matrix as a picture\n",
 	.run = run,
 };

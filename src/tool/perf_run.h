@@ -18,6 +18,9 @@
 #define PERF_OPS_MAX    65536u       /* tensors on the way */
 #define PERF_MEMORY_MAX (2ull << 30) /* bytes of all buffers of a run on a side */
 
+/* The most that perf_run_window() returns. */
+#define PERF_RUN_WINDOW_MAX 16u
+
 /* Keys of a run's tensors and, on the way back, of their acknowledgements. */
 #define PERF_KEY     "weft.perf"
 #define PERF_ACK_KEY "weft.perf.ack"
@@ -33,6 +36,9 @@ struct perf_place {
 	bool pool;     /* memory of the node's pool */
 	uint32_t cuda; /* memory of a CUDA device: its number plus 1; 0: none */
 };
+
+/* Returns how many bodies are on the way at once for bandwidth, unless the user says. */
+unsigned perf_run_window(uint64_t bytes);
 
 /* Make @place ready.  NULL, or why it can't be used, in one sentence. */
 const char *perf_run_open(const struct perf_place *place);

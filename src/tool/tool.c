@@ -271,10 +271,11 @@ int tool_node_open(const struct tool_command *command, const char *listen,
 		.log = print_log,
 		.log_arg = (void *)(uintptr_t)command,
 	};
-
 	pthread_t thread;
-	int err = weft_node_open(&options, node);
+	int err;
 
+	block_dumps();
+	err = weft_node_open(&options, node);
 	if (err)
 		return err;
 	pthread_mutex_lock(&dump_lock);

@@ -40,6 +40,10 @@ complete -c weft -n '__fish_seen_subcommand_from perf' -l device -x -a 'cuda:0 c
 complete -c weft -n '__fish_seen_subcommand_from perf' -l checksum -d 'of every body'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l json -d 'one JSON object a line'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l no-validate -d 'do not compare'
+complete -c weft -n '__fish_seen_subcommand_from perf' -l all-pairs -d 'of a job'
+complete -c weft -n '__fish_seen_subcommand_from perf' -l bytes -x -d 'of a body, with --all-pairs'
+complete -c weft -n '__fish_seen_subcommand_from perf' -l seconds -x -d 'for each pair, with --all-pairs'
+complete -c weft -n '__fish_seen_subcommand_from perf' -l svg -r -F -d 'a picture, with --all-pairs'
 
 complete -c weft -n '__fish_seen_subcommand_from call' -s H -l header -x -d 'metadata'
 complete -c weft -n '__fish_seen_subcommand_from call' -s t -l timeout -x -d 'the deadline in seconds'
