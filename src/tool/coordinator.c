@@ -315,9 +315,13 @@ void coordinator_dismiss(struct coordinator *c)
 	char why[sizeof(c->members[0].gone)];
 
 	c->words++;
-	for (uint32_t i = 1; i < c->size; i++)
-		if (!*c->members[i].gone)
+	for (uint32_t i = 1; i < c->size; i++) {
+		const struct member *m = &c->members[i];
+
+		/* A rank with words under way, of a round that was interrupted, hears that this node closes. */
+		if (!*m->gone && !m->go_op && !m->report_op)
 			tell(c, &c->members[i], GO_END);
+	}
 	/* The end is heard once it is answered: a node that closes takes its last words with it. */
 	for (uint32_t i = 1; i < c->size && !tool_ending(); i++)
 		if (!*c->members[i].gone && !settle(&c->members[i].go_op, why, sizeof(why)))
