@@ -127,12 +127,8 @@ static uint32_t number_hosts(struct wf_bootstrap *b)
 /* Returns the first member whose address is for processes of its host alone; NULL: none. */
 static const struct member *first_on_loopback(const struct wf_bootstrap *b)
 {
-	char host[WF_SOCKET_ADDRESS_BYTES];
-	uint16_t port;
-
 	for (uint32_t i = 0; i < b->size; i++)
-		if (!wf_socket_split(b->members[i].address, host, sizeof(host), &port, NULL) &&
-		    wf_socket_is_loopback(host))
+		if (wf_socket_leads_to_loopback(b->members[i].address))
 			return &b->members[i];
 	return NULL;
 }

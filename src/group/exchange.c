@@ -284,9 +284,12 @@ static void begin(struct transfer *t);
 static void begin_cell(struct wf_exchange *x, uint32_t index)
 {
 	uint32_t others = x->size - 1;
-	unsigned char *part = x->parts + x->part_bytes * others * (index % CELLS_AT_ONCE);
+	unsigned char *part;
 
-	for (uint32_t i = 0; index < x->cell_count && i < others; i++) {
+	if (index >= x->cell_count)
+		return;
+	part = x->parts + x->part_bytes * others * (index % CELLS_AT_ONCE);
+	for (uint32_t i = 0; i < others; i++) {
 		struct transfer *t = &x->transfers[x->cells[index].first + i];
 
 		t->data = part + x->part_bytes * i;

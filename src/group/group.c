@@ -78,11 +78,8 @@ static int join_as_root(struct weft_group *g, uint64_t until_ns, uint64_t limit_
 static int check_reach(const struct weft_group *g, struct wf_error *e)
 {
 	const char *own = weft_node_address(g->node);
-	char host[WF_SOCKET_ADDRESS_BYTES];
-	uint16_t port;
 
-	if (!g->job.many_hosts || wf_socket_split(own, host, sizeof(host), &port, NULL) ||
-	    !wf_socket_is_loopback(host))
+	if (!g->job.many_hosts || !wf_socket_leads_to_loopback(own))
 		return 0;
 	return wf_error_set(e, -EADDRNOTAVAIL,
 			    "the job has several hosts (%s), and this node is at %s, which other hosts do "

@@ -167,12 +167,7 @@ static uint64_t begin_calls(struct join *j)
 /* Loopback leads nowhere from another host. */
 static bool is_elsewhere(const struct join *j, const char *address, const char *host)
 {
-	char name[WF_SOCKET_ADDRESS_BYTES];
-	uint16_t port;
-
-	return *host && strcmp(host, j->host) &&
-	       !wf_socket_split(address, name, sizeof(name), &port, NULL) &&
-	       wf_socket_is_loopback(name);
+	return *host && strcmp(host, j->host) && wf_socket_leads_to_loopback(address);
 }
 
 /*
@@ -200,7 +195,7 @@ static int look_at_board(struct join *j, struct wf_error *e)
 		line[bytes++] = 0;
 	if (!strcmp(line, a->address))
 		return 0;
-	/* Such a line may be of an earlier job, too. */
+	/* A line that an earlier job has left is not final: rank 0 may be about to post. */
 	if (bytes >= sizeof(a->address) || is_elsewhere(j, line, line + bytes)) {
 		snprintf(j->reason, sizeof(j->reason),
 			 "rank 0 is on another host, at %.100s, which this one does not reach: set WEFT_LISTEN "
@@ -372,10 +367,9 @@ static int time_over(const struct join *j, uint64_t limit_ns, struct wf_error *e
 	const struct wf_job *job = j->job;
 	double seconds = (double)limit_ns / (double)WF_NS_PER_S;
 	const char *own = weft_node_address(j->node);
-	char ranks[256], hint[WF_SOCKET_ADDRESS_BYTES + 80] = "", host[WF_SOCKET_ADDRESS_BYTES];
-	uint16_t port;
+	char ranks[256], hint[WF_SOCKET_ADDRESS_BYTES + 80] = "";
 
-	if (!wf_socket_split(own, host, sizeof(host), &port, NULL) && wf_socket_is_loopback(host))
+	if (wf_socket_leads_to_loopback(own))
 		snprintf(hint, sizeof(hint), "; other hosts, if the job has any, do not reach this node, "
 					     "at %s: see WEFT_LISTEN", own);
 

@@ -174,4 +174,13 @@ static inline bool wf_socket_is_loopback(const char *host)
 	return !strncmp(host, "127.", 4) || !strcmp(host, "::1");
 }
 
+/* Is @address, "host:port", reached from its own host alone?  One that can't be read is not. */
+static inline bool wf_socket_leads_to_loopback(const char *address)
+{
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	uint16_t port;
+
+	return !wf_socket_split(address, host, sizeof(host), &port, NULL) && wf_socket_is_loopback(host);
+}
+
 #endif
