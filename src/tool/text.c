@@ -71,12 +71,18 @@ static unsigned print_one(FILE *out, const unsigned char *at)
 	return bytes ? bytes : 1;
 }
 
-void text_print(FILE *out, const char *text)
+/* Print @text by a function that prints one character, and returns the bytes it took. */
+static void print_each(FILE *out, const char *text, unsigned (*print)(FILE *, const unsigned char *))
 {
 	const unsigned char *at = (const unsigned char *)text;
 
 	while (*at)
-		at += print_one(out, at);
+		at += print(out, at);
+}
+
+void text_print(FILE *out, const char *text)
+{
+	print_each(out, text, print_one);
 }
 
 void text_print_lines(FILE *out, const char *lines)
@@ -106,16 +112,18 @@ static unsigned print_in_string(FILE *out, const unsigned char *at)
 	return bytes ? bytes : 1;
 }
 
+/* Print a character of text as a string of JSON has it.  Returns the bytes it took. */
+static unsigned print_quoted(FILE *out, const unsigned char *at)
+{
+	if (*at == '"' || *at == '\\')
+		fputc('\\', out);
+	return print_in_string(out, at);
+}
+
 void text_quote(FILE *out, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
-
 	fputc('"', out);
-	while (*at) {
-		if (*at == '"' || *at == '\\')
-			fputc('\\', out);
-		at += print_in_string(out, at);
-	}
+	print_each(out, text, print_quoted);
 	fputc('"', out);
 }
 
@@ -137,10 +145,7 @@ static unsigned print_in_xml(FILE *out, const unsigned char *at)
 
 void text_print_xml(FILE *out, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
-
-	while (*at)
-		at += print_in_xml(out, at);
+	print_each(out, text, print_in_xml);
 }
 
 void text_print_json(FILE *out, const char *json)
