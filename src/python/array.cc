@@ -63,11 +63,6 @@ static bool is_cuda(int type)
 	return type == WEFT_CUDA || type == WEFT_CUDA_MANAGED;
 }
 
-bool Array::on_cuda() const
-{
-	return is_cuda(tensor_.device.type);
-}
-
 /* Ask for the newest version of DLPack's capsules, and of an older library for what it has. */
 static nb::object capsule_of(nb::handle object, bool cuda, nb::handle stream)
 {

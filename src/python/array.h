@@ -36,7 +36,6 @@ public:
 	const weft_tensor &tensor() const { return tensor_; }
 	const weft_tensor *pointer() const { return held() ? &tensor_ : nullptr; }
 	bool held() const { return owner_ != OWNER_NONE; }
-	bool on_cuda() const;
 	void *stream() const { return stream_; } // for the options of an operation
 	uint64_t bytes() const;
 	char *data() const { return static_cast<char *>(tensor_.data) + tensor_.byte_offset; }

@@ -25,7 +25,7 @@ struct DlManagedVersioned { // in a capsule "dltensor_versioned"
 	weft_tensor tensor;
 };
 
-enum : uint64_t { DL_READONLY = 1, DL_COPIED = 2 };
+enum : uint64_t { DL_READONLY = 1 };
 
 #define DL_MAJOR 1
 #define DL_MINOR 1

@@ -18,27 +18,18 @@ public:
 	~Group() override { close(); }
 	void close() override;
 
-	weft_group *get() const;
-	const std::shared_ptr<Shared> &shared() const { return shared_; }
+	weft_group *get() const { return need(group_, "the group is closed"); }
 
 private:
 	weft_group *group_;
 };
-
-weft_group *Group::get() const
-{
-	shared_->node();
-	if (!group_)
-		invalid("the group is closed");
-	return group_;
-}
 
 void Group::close()
 {
 	weft_group *group = group_;
 
 	group_ = nullptr;
-	if (!group || !shared_->open() || shared_->forked())
+	if (!group || !shared_->reachable())
 		return;
 	nb::gil_scoped_release free;
 	weft_group_close(group);

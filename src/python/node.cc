@@ -27,7 +27,7 @@ Peer::Peer(Peer &&other) noexcept
 
 Peer::~Peer()
 {
-	if (owned_ && shared_->open() && !shared_->forked())
+	if (owned_ && shared_->reachable())
 		weft_peer_close(peer_);
 }
 
@@ -117,14 +117,15 @@ static nb::object arm(const Node &n)
 	return nb::float_(ns == WEFT_FOREVER ? 3600.0 : double(ns) / 1e9);
 }
 
-static int queue_fd(const Node &n, bool awaited)
+/* The descriptor of the queue, for an event loop, or a thread, that drains it from now on. */
+static int queue_fd(const Node &n)
 {
 	int fd;
 
 	n.shared->node();
 	fd = weft_queue_fd(n.shared->queue());
 	check(fd);
-	n.shared->awaited = awaited;
+	n.shared->awaited = true;
 	return fd;
 }
 

@@ -8,6 +8,7 @@
 #define WEFT_PYTHON_PART_H
 
 #include <memory>
+#include "errors.h"
 #include "shared.h"
 
 class Part {
@@ -18,8 +19,18 @@ public:
 
 	/* Close the part, once; later calls do nothing. */
 	virtual void close() = 0;
+	const std::shared_ptr<Shared> &shared() const { return shared_; }
 
 protected:
+	/* Returns @handle; raises when the node is closed, or @closed where the part is. */
+	template <typename T> T *need(T *handle, const char *closed) const
+	{
+		shared_->node();
+		if (!handle)
+			invalid(closed);
+		return handle;
+	}
+
 	std::shared_ptr<Shared> shared_;
 };
 

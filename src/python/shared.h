@@ -32,6 +32,8 @@ public:
 	weft_node *node() const;
 	weft_queue *queue() const { return queue_; }
 	bool open() const { return node_ && !closed_; }
+	/* Whether calls may be made: the node is open, and this process's own. */
+	bool reachable() const { return open() && !forked(); }
 	bool manual() const { return manual_; }
 
 	/* Close the node: operations under way end as cancelled. */

@@ -169,7 +169,7 @@ static int get_buffer(PyObject *self, Py_buffer *b, int flags)
 
 	if (t.flags() & WEFT_DEAD)
 		why = "the tensor is dead: it has no content";
-	else if (t.view().device.type != WEFT_CPU && t.view().device.type != WEFT_CUDA_HOST)
+	else if (!t.on_host())
 		why = "the tensor is in the memory of a device";
 	else if ((flags & PyBUF_WRITABLE) && (t.flags() & WEFT_READONLY))
 		why = "the tensor is a view of another process's memory, and read-only";
@@ -223,7 +223,7 @@ void bind_tensor(nb::module_ &m)
 		     [](const Tensor &t) { return nb::make_tuple(t.view().device.type, t.view().device.id); })
 		.def("tobytes",
 		     [](const Tensor &t) {
-			     if (t.view().device.type != WEFT_CPU && t.view().device.type != WEFT_CUDA_HOST)
+			     if (!t.on_host())
 				     buffer_error("the tensor is in the memory of a device");
 			     return nb::bytes(static_cast<const char *>(t.view().data), t.bytes());
 		     },

@@ -25,6 +25,10 @@ public:
 	const std::vector<int64_t> &shape() const { return shape_; }
 	std::vector<int64_t> &byte_strides() { return byte_strides_; }
 	uint64_t bytes() const;
+	bool on_host() const
+	{
+		return view_.device.type == WEFT_CPU || view_.device.type == WEFT_CUDA_HOST;
+	}
 
 private:
 	std::shared_ptr<Shared> shared_;

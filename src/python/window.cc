@@ -18,21 +18,13 @@ Window::Window(std::shared_ptr<Shared> shared, nb::handle memory, unsigned right
 	check(weft_window_open(shared_->node(), array_.data(), array_.bytes(), rights, &window_));
 }
 
-weft_window *Window::get() const
-{
-	shared_->node();
-	if (!window_)
-		invalid("the window is closed");
-	return window_;
-}
-
 void Window::close()
 {
 	weft_window *window = window_;
 	int err = 0;
 
 	window_ = nullptr;
-	if (window && shared_->open() && !shared_->forked()) {
+	if (window && shared_->reachable()) {
 		nb::gil_scoped_release free;
 
 		err = weft_window_close(window);
@@ -112,17 +104,9 @@ static Operation next_note(const Window &w, nb::handle timeout)
 
 /* Remote windows. */
 
-weft_remote *Remote::get() const
-{
-	shared_->node();
-	if (!remote_)
-		invalid("the remote window is closed");
-	return remote_;
-}
-
 void Remote::close()
 {
-	if (remote_ && shared_->open() && !shared_->forked())
+	if (remote_ && shared_->reachable())
 		weft_remote_close(remote_);
 	remote_ = nullptr;
 }
@@ -281,7 +265,7 @@ void Region::close()
 	weft_region *region = region_;
 
 	region_ = nullptr;
-	if (region && shared_->open() && !shared_->forked()) {
+	if (region && shared_->reachable()) {
 		nb::gil_scoped_release free;
 
 		weft_unregister(region);

@@ -15,8 +15,7 @@ public:
 	~Window() override { close(); }
 	void close() override;
 
-	weft_window *get() const;
-	const std::shared_ptr<Shared> &shared() const { return shared_; }
+	weft_window *get() const { return need(window_, "the window is closed"); }
 
 private:
 	Array array_;
@@ -30,8 +29,7 @@ public:
 	~Remote() override { close(); }
 	void close() override;
 
-	weft_remote *get() const;
-	const std::shared_ptr<Shared> &shared() const { return shared_; }
+	weft_remote *get() const { return need(remote_, "the remote window is closed"); }
 
 private:
 	weft_remote *remote_;

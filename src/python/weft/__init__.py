@@ -7,7 +7,7 @@
         tensor = node.recv(1, 'weights').result()
 
 What is begun is a weft.Operation: result() waits for it, await does so in a task, and without either
-it goes on.  Arrays are anything with __dlpack__ or a buffer: NumPy's, PyTorch's, JAX's, bytes.  Names of
+it goes on.  Arrays are anything with __dlpack__ or a buffer: NumPy's, PyTorch's, bytes.  Names of
 providers and settings come from the environment: FI_PROVIDER, WEFT_*; see weft_options(7).
 """
 import atexit

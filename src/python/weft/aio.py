@@ -32,7 +32,7 @@ class _Driver:
     def __init__(self, node: Any, loop: asyncio.AbstractEventLoop):
         self.node = node
         self.find_loop = weakref.ref(loop)   # whose drivers live as long as it does
-        self.fd = node._queue_fd(True)
+        self.fd = node._queue_fd()
         loop.add_reader(self.fd, self.ready)
         node._on_close(_weakly(self.closed))
 

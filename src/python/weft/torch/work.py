@@ -13,7 +13,7 @@ class Reaper:
     """A thread that tells futures of operations that have ended, for as long as the node is open."""
     def __init__(self, node):
         self.node = node
-        self.fd = node._queue_fd(True)
+        self.fd = node._queue_fd()
         threading.Thread(target=self.run, name='weft futures', daemon=True).start()
 
     def run(self):
@@ -35,12 +35,11 @@ class Work(dist._Work):
     after: a function that puts results where the caller wants them; it runs once, in the thread that
     waits, or the reaper's.
     """
-    def __init__(self, tensors, operations, after=None, reaper=None):
+    def __init__(self, tensors, operations, after=None):
         super().__init__()
         self.tensors = tensors
         self.operations = operations
         self.after = after
-        self.reaper = reaper
         self.lock = threading.Lock()
         self.future = None
         self.failure = None
