@@ -17,11 +17,11 @@ CACHE = os.environ.get('WEFT_CACHE') or os.path.expanduser('~/.cache/weft')
 
 
 class Missing(Exception):
-    """A package cannot be had here; the message says why."""
+    """Something is not here; the message says what, and what to install if that helps."""
 
 
 class Failed(Exception):
-    """A package of weft does not build; the message has the end of what was said."""
+    """A build or a run went wrong; the message has the end of what was said."""
 
 
 def sh(command, log, **options):
@@ -92,36 +92,57 @@ def digest(python, build, source):
     return made.hexdigest()
 
 
-def install(python, build, source, name, flags=''):
-    """Build the package at @source against the libweft of @build, and install it in a folder of that
-    build called @name, unless it is there.  The folder, for PYTHONPATH."""
-    work = os.path.join(os.path.abspath(build), 'tests', name)
-    with alone(work):
-        stamp, now = os.path.join(work, 'built'), digest(python, build, source)
+def build_once(folder, now, make):
+    """Have @make fill @folder anew, unless it has done so for a digest that was @now."""
+    with alone(folder):
+        stamp = os.path.join(folder, 'built')
         if os.path.exists(stamp):
             with open(stamp, encoding='ascii') as text:
                 if text.read() == now:
-                    return os.path.join(work, 'site')
-        shutil.rmtree(work, ignore_errors=True)
-        os.makedirs(work)
-        pip_install(python, build, source, work, flags)
+                    return
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        make()
         with open(stamp, 'w', encoding='ascii') as out:
             out.write(now)
-        return os.path.join(work, 'site')
 
 
-def pip_install(python, build, source, work, flags):
+def build(command, folder, what, **options):
+    """Run @command, which builds @what in @folder."""
+    log = os.path.join(folder, 'build.log')
+    if not sh(command, log, **options):
+        with open(log, encoding='utf-8', errors='replace') as text:
+            last = ''.join(text.readlines()[-40:])
+        raise Failed('%s%s cannot be built, see %s' % (last, what, log))
+
+
+def sanitizer(options):
+    """The environment of a process that loads what was built with AddressSanitizer, and was not
+    itself: @options is for the sanitizer."""
+    compiler = os.environ.get('CXX') or 'g++'
+    libraries = [subprocess.check_output([compiler, '-print-file-name=' + name], text=True).strip()
+                 for name in ('libasan.so', 'libstdc++.so.6')]
+    return {'LD_PRELOAD': ' '.join(libraries), 'ASAN_OPTIONS': options}
+
+
+def install(python, weft, source, name, flags=''):
+    """Build the package at @source against the libweft of the build @weft, and install it in a folder
+    of that build called @name, unless it is there.  The folder, for PYTHONPATH."""
+    work = os.path.join(os.path.abspath(weft), 'tests', name)
+    build_once(work, digest(python, weft, source),
+               lambda: pip_install(python, weft, source, work, flags))
+    return os.path.join(work, 'site')
+
+
+def pip_install(python, weft, source, work, flags):
     """Build a copy of @source, which may be read-only, as pip needs it."""
-    copy, log = os.path.join(work, 'source'), os.path.join(work, 'build.log')
+    copy = os.path.join(work, 'source')
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns('__pycache__', 'build'))
     for folder, _, _ in os.walk(copy):
         os.chmod(folder, 0o755)
     path = os.pathsep.join((os.path.dirname(python), os.environ.get('PATH', '')))
-    env = dict(os.environ, PATH=path, PKG_CONFIG_PATH=package(build, work), CXXFLAGS=flags,
+    env = dict(os.environ, PATH=path, PKG_CONFIG_PATH=package(weft, work), CXXFLAGS=flags,
                LDFLAGS=flags)
-    if not sh([python, '-m', 'pip', 'install', '-v', '--disable-pip-version-check', '--no-deps',
-               '--no-build-isolation', '--no-index', '--target', os.path.join(work, 'site'),
-               copy], log, env=env):
-        with open(log, encoding='utf-8', errors='replace') as text:
-            last = ''.join(text.readlines()[-40:])
-        raise Failed('%sthe package cannot be built, see %s' % (last, log))
+    build([python, '-m', 'pip', 'install', '-v', '--disable-pip-version-check', '--no-deps',
+           '--no-build-isolation', '--no-index', '--target', os.path.join(work, 'site'), copy],
+          work, 'the package', env=env)

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a comparison needs, and how it says that it has not got it."""
 
+import os
 import shutil
+import sys
 
-
-class Missing(Exception):
-    """Something is not here; the message says what, and what to install if that helps."""
-
-
-class Failed(Exception):
-    """A run went wrong; the message has the command and what it said."""
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from wheels import Failed, Missing  # noqa: E402,F401  the same for all that fetch and build
 
 
 def need(program, package):

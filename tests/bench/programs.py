@@ -356,13 +356,8 @@ class Programs:
 
     def python_found(self, with_torch=False):
         """An interpreter with the package for Python, and what it needs to find that."""
-        try:
-            python = package.environment(with_torch)
-            return python, {"PYTHONPATH": package.install(python, self.build)}
-        except package.Missing as why:
-            raise Missing(str(why)) from why
-        except package.Failed as why:
-            raise Failed(str(why)) from why
+        python = package.environment(with_torch)
+        return python, {"PYTHONPATH": package.install(python, self.build)}
 
     def python_peer(self, way, provider, count):
         """By the package for Python."""
@@ -415,13 +410,8 @@ class Programs:
     @functools.cached_property
     def nixl_found(self):
         """The interpreter with NIXL that the plug-in's tests use, and the plug-in's folder."""
-        try:
-            python = nixl_install.environment()
-            return python, nixl_install.plug_in(python, self.build)
-        except nixl_install.Missing as why:
-            raise Missing(str(why)) from why
-        except nixl_install.Failed as why:
-            raise Failed(str(why)) from why
+        python = nixl_install.environment()
+        return python, nixl_install.plug_in(python, self.build)
 
     def nixl_backend(self, backend, way, env, count, blocks):
         """By the plug-in, or by what NIXL brings itself; the system places all threads."""

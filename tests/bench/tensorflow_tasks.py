@@ -48,14 +48,6 @@ class Kind:
         return {**own, **dict(self.env)}
 
 
-def prepare():
-    """Fetch TensorFlow, which needs a network."""
-    try:
-        return install.environment()
-    except install.Missing as why:
-        raise Missing(str(why)) from why
-
-
 def cpu_s(pid):
     """Processor time that a process has taken."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
@@ -142,9 +134,8 @@ class Clusters:
                 self.found = python, install.plug_in(python, self.build)
                 # weft would warn of it, as of every WEFT_ that is no setting.
                 os.environ.pop("WEFT_CACHE", None)
-            except (install.Missing, install.Failed) as why:
-                kind = Missing if isinstance(why, install.Missing) else Failed
-                self.missing = kind(str(why).splitlines()[-1])
+            except (Missing, Failed) as why:
+                self.missing = type(why)(str(why).splitlines()[-1])
                 raise self.missing from why
         return self.found
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """NIXL in a virtual environment, and the plug-in beside a build of weft, for tests and benchmarks."""
 import os
-import shutil
 import subprocess
 import sys
 
@@ -32,32 +31,17 @@ def environment(release=None):
 
 
 def sanitizer():
-    """The environment of a process that loads a plug-in with AddressSanitizer; Python itself leaks
-    and has none."""
-    compiler = os.environ.get('CXX') or 'g++'
-    libraries = [subprocess.check_output([compiler, '-print-file-name=' + name], text=True).strip()
-                 for name in ('libasan.so', 'libstdc++.so.6')]
-    return {'LD_PRELOAD': ' '.join(libraries), 'ASAN_OPTIONS': 'detect_leaks=0'}
+    """The environment of a process with the plug-in built so; Python itself leaks."""
+    return wheels.sanitizer('detect_leaks=0')
 
 
 def plug_in(python, build, sanitize=False):
     """Build the plug-in, unless it is there.  Its folder, for NIXL_PLUGIN_DIR."""
     work = os.path.join(os.path.abspath(build), 'tests', 'nixl' + ('-sanitized' if sanitize else ''))
-    with wheels.alone(work):
-        stamp, now = os.path.join(work, 'built'), wheels.digest(python, build, SOURCES)
-        if os.path.exists(stamp):
-            with open(stamp, encoding='ascii') as text:
-                if text.read() == now:
-                    return work
-        shutil.rmtree(work, ignore_errors=True)
-        os.makedirs(work)
-        log = os.path.join(work, 'build.log')
-        env = dict(os.environ, PKG_CONFIG_PATH=wheels.package(build, work))
-        if not wheels.sh(['make', '-C', SOURCES, 'O=' + work,
-                          'CXXFLAGS=-Werror ' + (SANITIZE if sanitize else PLAIN)], log, env=env):
-            with open(log, encoding='utf-8', errors='replace') as text:
-                last = ''.join(text.readlines()[-40:])
-            raise Failed('%sthe plug-in cannot be built, see %s' % (last, log))
-        with open(stamp, 'w', encoding='ascii') as out:
-            out.write(now)
-        return work
+
+    def make():
+        wheels.build(['make', '-C', SOURCES, 'O=' + work,
+                      'CXXFLAGS=-Werror ' + (SANITIZE if sanitize else PLAIN)], work, 'the plug-in',
+                     env=dict(os.environ, PKG_CONFIG_PATH=wheels.package(build, work)))
+    wheels.build_once(work, wheels.digest(python, build, SOURCES), make)
+    return work

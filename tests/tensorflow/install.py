@@ -2,7 +2,6 @@
 """TensorFlow in a virtual environment, and the plug-in beside a build of weft, for tests, benchmarks
 and the demo."""
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -21,14 +20,10 @@ def environment(release=None):
 
 
 def sanitizer():
-    """The environment of a process that loads a plug-in with AddressSanitizer.  TensorFlow has
-    none, and frees what it takes in ways of its own."""
-    compiler = os.environ.get('CXX') or 'g++'
-    libraries = [subprocess.check_output([compiler, '-print-file-name=' + name], text=True).strip()
-                 for name in ('libasan.so', 'libstdc++.so.6')]
-    return {'LD_PRELOAD': ' '.join(libraries),
-            'ASAN_OPTIONS': 'detect_leaks=0:detect_odr_violation=0:alloc_dealloc_mismatch=0:'
-                            'new_delete_type_mismatch=0:quarantine_size_mb=1'}
+    """The environment of a process with the plug-in built so.  TensorFlow has no sanitizer, and
+    frees what it takes in ways of its own."""
+    return wheels.sanitizer('detect_leaks=0:detect_odr_violation=0:alloc_dealloc_mismatch=0:'
+                            'new_delete_type_mismatch=0:quarantine_size_mb=1')
 
 
 def plug_in(python, build, sanitize=False):
