@@ -48,6 +48,7 @@ void Flight::come_down(nb::list &futures)
 	release();
 	if (future.is_valid())
 		futures.append(std::move(future));
+	landing = false;
 	if (has_handle)
 		return;
 	shared->nobodys--;
@@ -81,7 +82,7 @@ Operation::~Operation()
 {
 	if (!flight_)
 		return;
-	if (done() || flight_->shared->forked()) {
+	if ((done() && !flight_->landing) || flight_->shared->forked()) {
 		delete flight_;
 		return;
 	}

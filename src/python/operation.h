@@ -4,7 +4,8 @@
  *
  * A flight is an operation with the Python objects that it needs: buffers, for which weft has borrowed
  * the memory.  It lives until the operation has ended and no handle is left, whichever is later, and
- * dies under the GIL.
+ * dies under the GIL.  Giving back a buffer can let other threads have the GIL for a while, and these
+ * can drop the handle: a flight that is taken out of the queue is then left to whoever has taken it.
  */
 #ifndef WEFT_PYTHON_OPERATION_H
 #define WEFT_PYTHON_OPERATION_H
@@ -35,6 +36,7 @@ struct Flight {
 	Result result = nullptr;    // nullptr: nothing but the outcome
 	size_t place = 0;	    // in shared->flights
 	bool has_handle = false, released = false;
+	bool landing = false;	    // out of the queue, and about to come down
 };
 
 /* Set @futures, each in its own event loop. */

@@ -108,9 +108,12 @@ nb::list Shared::drain()
 
 	if (forked())
 		return futures;
-	while ((count = weft_queue_next(queue_, ended, 64, 0)) > 0)
+	while ((count = weft_queue_next(queue_, ended, 64, 0)) > 0) {
+		for (int i = 0; i < count; i++)
+			static_cast<Flight *>(weft_op_arg(ended[i]))->landing = true;
 		for (int i = 0; i < count; i++)
 			static_cast<Flight *>(weft_op_arg(ended[i]))->come_down(futures);
+	}
 	return futures;
 }
 

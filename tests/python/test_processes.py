@@ -39,6 +39,34 @@ def test_ctrl_c_ends_an_event_loop(start):
     assert status != 0 and 'KeyboardInterrupt' in err
 
 
+def test_handles_are_dropped_while_another_thread_gives_their_buffers_back(start):
+    process = start('''
+        import threading, time, numpy as np, weft
+        begun, dropped = threading.Event(), threading.Event()
+        class Slow(np.ndarray):
+            def __del__(self):
+                if threading.current_thread() is not threading.main_thread():
+                    begun.set()
+                    dropped.wait(60)   # without the GIL
+        node, other = weft.Node(provider='tcp'), weft.Node(provider='tcp')
+        peer = node.peer(other.address)
+        sent = [peer.send(1, key, np.ones(3).view(Slow)) for key in 'abc']
+        for key in 'abc':
+            other.recv(1, key).result(60)
+        while not all(operation.done() for operation in sent):
+            time.sleep(0.001)
+        thread = threading.Thread(target=node._drain)
+        thread.start()
+        begun.wait(60)
+        sent.clear()
+        dropped.set()
+        thread.join()
+        print('all are gone', flush=True)
+    ''', MALLOC_PERTURB_='165', GLIBC_TUNABLES='glibc.malloc.tcache_count=0')   # freed memory has other bytes
+    assert process.line() == 'all are gone'
+    assert process.end()[0] == 0
+
+
 def test_a_forked_child_is_told_and_the_parent_goes_on(start):
     process = start('''
         import os, sys, numpy as np, weft
