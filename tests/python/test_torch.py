@@ -14,10 +14,14 @@ TORCHRUN = os.path.join(os.path.dirname(sys.executable), 'torchrun')
 BEGIN = '''
 import os, signal, sys, threading, time
 import torch, torch.distributed as dist
+if not hasattr(dist.Backend, '_ensure_backend_registered'):
+    import weft.torch
 torch.set_num_threads(1)
 dist.init_process_group('weft')
 rank, size = dist.get_rank(), dist.get_world_size()
 everyone = range(size)
+device = os.environ['TORCH_TESTS_DEVICE']
+torch.set_default_device(device)
 '''
 END = '''
 dist.barrier()
@@ -26,11 +30,15 @@ os.write(1, b'rank %d is done\\n' % rank)   # in one piece
 '''
 
 
-def job(tmp_path, text, ranks=3, provider='tcp', end=END):
-    """Run @text in a job of @ranks processes.  What was printed."""
+DEVICES = ['cpu', pytest.param('cuda', marks=pytest.mark.skipif(
+    not torch.cuda.is_available(), reason='this machine has no GPU'))]
+
+
+def job(tmp_path, text, ranks=3, provider='tcp', device='cpu', end=END):
+    """Run @text in a job of @ranks processes, whose tensors are on @device.  What was printed."""
     script = tmp_path / 'job.py'
     script.write_text(BEGIN + textwrap.dedent(text) + end)
-    env = dict(os.environ, FI_PROVIDER=provider, OMP_NUM_THREADS='1')
+    env = dict(os.environ, FI_PROVIDER=provider, OMP_NUM_THREADS='1', TORCH_TESTS_DEVICE=device)
     ran = subprocess.run([TORCHRUN, '--standalone', '--nproc-per-node', str(ranks), str(script)],
                          env=env, check=False, text=True, timeout=5 * LIMIT, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -46,7 +54,8 @@ def ends_well(tmp_path, text, **words):
 
 @pytest.mark.parametrize('ranks', [2, 4])
 @pytest.mark.parametrize('provider', ['shm', 'tcp'])
-def test_collectives_give_what_pytorch_says(tmp_path, ranks, provider):
+@pytest.mark.parametrize('device', DEVICES)
+def test_collectives_give_what_pytorch_says(tmp_path, ranks, provider, device):
     ends_well(tmp_path, '''
         for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64,
                       torch.uint8, torch.int8, torch.int16):
@@ -98,10 +107,11 @@ def test_collectives_give_what_pytorch_says(tmp_path, ranks, provider):
         out = [None] * size
         dist.all_gather_object(out, {'rank': rank})
         assert [one['rank'] for one in out] == list(everyone)
-    ''', ranks=ranks, provider=provider)
+    ''', ranks=ranks, provider=provider, device=device)
 
 
-def test_tensors_pass_between_two_ranks_by_tag(tmp_path):
+@pytest.mark.parametrize('device', DEVICES)
+def test_tensors_pass_between_two_ranks_by_tag(tmp_path, device):
     ends_well(tmp_path, '''
         right, left = (rank + 1) % size, (rank - 1) % size
         works = [dist.isend(torch.full((1000,), float(tag)), right, tag=tag) for tag in (1, 2)]
@@ -115,7 +125,33 @@ def test_tensors_pass_between_two_ranks_by_tag(tmp_path):
         for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, right), dist.P2POp(dist.irecv, y, left)]):
             work.wait()
         assert (y == left).all()
-    ''')
+    ''', device=device)
+
+
+@pytest.mark.parametrize('device', DEVICES[1:])
+@pytest.mark.parametrize('provider', ['shm', 'tcp'])
+def test_tensors_of_a_device_are_ready_when_the_callers_stream_is(tmp_path, provider, device):
+    ends_well(tmp_path, '''
+        work, heavy = torch.cuda.Stream(), torch.ones(4096, 4096)
+        def late(value):
+            """A tensor whose content is there long after the call, on the stream @work."""
+            x = heavy
+            for _ in range(30):
+                x = (x @ heavy).clamp(0, 1)
+            return x.mean() * value + torch.zeros(1 << 20)
+        work.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(work):
+            for _ in range(3):
+                sent, received, summed = late(rank), torch.zeros(1 << 20), late(rank + 1)
+                received += late(77)   # must be over before the receive writes
+                works = [dist.isend(sent, (rank + 1) % size), dist.irecv(received, (rank - 1) % size)]
+                future = dist.all_reduce(summed, async_op=True).get_future()
+                for one in works:
+                    one.wait()
+                assert (received == (rank - 1) % size).all()
+                future.wait()
+                assert (summed == sum(everyone) + size).all()
+    ''', provider=provider, device=device)
 
 
 def test_groups_of_some_ranks_and_several_at_once(tmp_path):
@@ -146,7 +182,8 @@ def test_a_future_is_told_when_a_collective_has_ended(tmp_path):
     ''')
 
 
-def test_models_train_as_in_one_process(tmp_path):
+@pytest.mark.parametrize('device', DEVICES)
+def test_models_train_as_in_one_process(tmp_path, device):
     ends_well(tmp_path, '''
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
         def model():
@@ -166,7 +203,7 @@ def test_models_train_as_in_one_process(tmp_path):
         shared(x).sum().backward()
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
-        mesh, m = init_device_mesh('cpu', (size,)), model()
+        mesh, m = init_device_mesh(device, (size,)), model()
         for layer in (m[0], m[2], m):
             fully_shard(layer, mesh=mesh)
         optimizer = torch.optim.SGD(m.parameters(), 0.1)
@@ -176,7 +213,7 @@ def test_models_train_as_in_one_process(tmp_path):
             optimizer.step()
         for a, b in zip(alone.parameters(), m.parameters()):
             assert torch.allclose(a, b.full_tensor(), atol=1e-5)
-    ''')
+    ''', device=device)
 
 
 def test_functional_collectives_and_checkpoints_work(tmp_path):

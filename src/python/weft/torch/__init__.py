@@ -3,7 +3,8 @@
 
     torch.distributed.init_process_group('weft')
 
-needs no import: PyTorch finds the backend by the package's entry point.  Addresses go through the
+needs no import: PyTorch finds the backend by the package's entry point; releases that do not look for
+entry points, as 2.11, need `import weft.torch` before.  Addresses go through the
 group's Store; which fabric is used, the environment chooses: FI_PROVIDER, WEFT_*.
 """
 import torch.distributed as dist
@@ -16,10 +17,14 @@ __all__ = ['WeftBackend', 'node', 'register']
 def _create(options, backend_options):
     """What PyTorch calls for a new group."""
     del backend_options
-    return WeftBackend(options.store, options.group_rank, options.group_size, options.timeout)
+    return WeftBackend(options.store, options.group_rank, options.group_size, options.timeout,
+                       options.group_id)
 
 
 def register():
     """Make the backend known to PyTorch: its entry point."""
     if 'WEFT' not in dist.Backend._plugins:
-        dist.Backend.register_backend('weft', _create, extended_api=True, devices=['cpu'])
+        dist.Backend.register_backend('weft', _create, extended_api=True, devices=['cpu', 'cuda'])
+
+
+register()

@@ -4,7 +4,8 @@ groups.
 
 Collectives of a group are numbered as they are begun, the same in all its processes, as PyTorch asks of
 a program anyway.  Where PyTorch's tensors do not lie as a collective of weft has them, one after the
-other, they are copied from or to such memory.
+other on the host, they are copied from or to such memory.  Tensors that pass between two ranks do so
+from and to the memory of CUDA devices itself.
 """
 import os
 import threading
@@ -15,11 +16,15 @@ from torch._C._distributed_c10d import Backend as C10dBackend
 from torch._C._distributed_c10d import ReduceOp
 
 import weft
+from .host import Host, flat
 from .work import ReceiveWork, Reaper, Work, error_of
 
 REDUCTIONS = ((ReduceOp.SUM, 'sum'), (ReduceOp.AVG, 'average'), (ReduceOp.PRODUCT, 'product'),
               (ReduceOp.MIN, 'min'), (ReduceOp.MAX, 'max'), (ReduceOp.BAND, 'band'),
               (ReduceOp.BOR, 'bor'), (ReduceOp.BXOR, 'bxor'))
+
+# PyTorch 2.11 has no Backend that is written in Python, but whole process groups.
+Base = C10dBackend if hasattr(C10dBackend, 'all_gather_single') else dist.ProcessGroup
 
 _lock = threading.Lock()
 _open = []   # the process's node and its reaper, once a group needs them
@@ -42,13 +47,9 @@ def reduction_of(op):
     raise RuntimeError('weft: there is no reduction %s' % op)
 
 
-def flat(tensor):
-    """A tensor as weft takes it: without gradient, and one piece of memory."""
-    if tensor.is_sparse:
-        raise RuntimeError('weft: sparse tensors are not sent')
-    if not tensor.is_contiguous():
-        raise ValueError('Tensors must be contiguous')
-    return tensor.detach()
+def stream_of(tensor):
+    """The stream that a tensor's content is written and read on, as DLPack counts streams."""
+    return torch.cuda.current_stream(tensor.device).cuda_stream or 1 if tensor.is_cuda else None
 
 
 def one_of(tensors):
@@ -58,10 +59,11 @@ def one_of(tensors):
     return tensors[0]
 
 
-class WeftBackend(C10dBackend):
+class WeftBackend(Base):
     """One group of torch.distributed in one process."""
-    def __init__(self, store, rank, size, timeout):
+    def __init__(self, store, rank, size, timeout, name=''):
         super().__init__(rank, size)
+        self._name = name
         self._me, self._size = rank, size
         self._timeout = timeout.total_seconds()
         self._options = C10dBackend.Options('weft', timeout=timeout)
@@ -103,6 +105,15 @@ class WeftBackend(C10dBackend):
     def getBackendName(self):
         return 'weft'
 
+    # Of a whole process group.
+
+    @property
+    def group_name(self):
+        return self._name
+
+    def getGroupName(self):
+        return self._name
+
     def _set_sequence_number_for_group(self):
         pass
 
@@ -122,11 +133,12 @@ class WeftBackend(C10dBackend):
     # Point to point.
 
     def _send(self, tensor, rank, key):
-        return self._peers[rank].send(self._step, key, flat(tensor), timeout=self._timeout)
+        return self._peers[rank].send(self._step, key, flat(tensor), timeout=self._timeout,
+                                      stream=stream_of(tensor))
 
     def _recv(self, tensor, rank, key):
         return self._node.recv(self._step, key, into=flat(tensor), peer=self._peers[rank],
-                               timeout=self._timeout)
+                               timeout=self._timeout, stream=stream_of(tensor))
 
     def _to_self(self, rank):
         if rank == self._me:
@@ -141,8 +153,9 @@ class WeftBackend(C10dBackend):
         return self._begun(tensors, lambda: [self._recv(one_of(tensors), rank, 'tag %d' % tag)])
 
     def recv_anysource(self, tensors, tag=0):
-        operation = self._node.recv(self._step, 'tag %d' % tag, into=flat(one_of(tensors)),
-                                    timeout=self._timeout)
+        tensor = one_of(tensors)
+        operation = self._node.recv(self._step, 'tag %d' % tag, into=flat(tensor),
+                                    timeout=self._timeout, stream=stream_of(tensor))
         ranks = {peer.name: rank for rank, peer in enumerate(self._peers) if peer}
         return ReceiveWork(tensors, operation, ranks.get)
 
@@ -156,54 +169,59 @@ class WeftBackend(C10dBackend):
     # Collectives.
 
     def _collective(self, tensors, begin, after=None):
-        """The work of a collective, or of several that begin one after the other."""
+        """The work of a collective, or of several that begin one after the other.
+
+        begin: called with a Host, which has memory of the host for every tensor.
+        """
+        host = Host(tensors)
         with self._lock:
             self._sequence += 1
-            return self._begun(tensors, begin, after)
+            return self._begun(tensors, lambda: begin(host), host.then(after))
 
     def allreduce(self, tensors, options):
         word = reduction_of(options.reduceOp)
-        return self._collective(tensors, lambda: [
-            self._group.all_reduce(flat(tensor), op=word, timeout=self._timeout) for tensor in tensors])
+        return self._collective(tensors, lambda host: [
+            self._group.all_reduce(host.both(tensor), op=word, timeout=self._timeout)
+            for tensor in tensors])
 
     allreduce_coalesced = allreduce
 
     def reduce(self, tensors, options):
         word = reduction_of(options.reduceOp)
-        return self._collective(tensors, lambda: [
-            self._group.reduce(options.rootRank, flat(tensor), op=word, timeout=self._timeout)
+        return self._collective(tensors, lambda host: [
+            self._group.reduce(options.rootRank, host.both(tensor), op=word, timeout=self._timeout)
             for tensor in tensors])
 
     def broadcast(self, tensors, options):
-        return self._collective(tensors, lambda: [
-            self._group.broadcast(options.rootRank, flat(tensor), timeout=self._timeout)
-            for tensor in tensors])
+        root = options.rootRank == self._me
+        return self._collective(tensors, lambda host: [
+            self._group.broadcast(options.rootRank, (host.read if root else host.written)(tensor),
+                                  timeout=self._timeout) for tensor in tensors])
 
-    def barrier(self, options):
-        del options
-        return self._collective([], lambda: [self._group.barrier(timeout=self._timeout)])
+    def barrier(self, opts):
+        del opts
+        return self._collective([], lambda host: [self._group.barrier(timeout=self._timeout)])
 
     def all_gather_single(self, out, tensor, options):
-        del options
-        return self._collective([out], lambda: [
-            self._group.all_gather(flat(tensor), flat(out), timeout=self._timeout)])
+        return self.all_gather_single_coalesced([out], [tensor], options)
 
     def all_gather_single_coalesced(self, outs, tensors, options):
         del options
-        return self._collective(outs, lambda: [
-            self._group.all_gather(flat(tensor), flat(out), timeout=self._timeout)
+        return self._collective(outs, lambda host: [
+            self._group.all_gather(host.read(tensor), host.written(out), timeout=self._timeout)
             for out, tensor in zip(outs, tensors)])
 
     def allgather(self, outs, tensors, options):
         del options
-        wholes = [torch.empty((self._size, *tensor.shape), dtype=tensor.dtype) for tensor in tensors]
+        wholes = [torch.empty((self._size, *tensor.shape), dtype=tensor.dtype, device='cpu')
+                  for tensor in tensors]
 
         def spread():
             for out, whole in zip(outs, wholes):
                 for rank, part in enumerate(out):
                     part.copy_(whole[rank].view(part.shape))
-        return self._collective([part for out in outs for part in out], lambda: [
-            self._group.all_gather(tensor.detach().contiguous(), whole, timeout=self._timeout)
+        return self._collective([part for out in outs for part in out], lambda host: [
+            self._group.all_gather(host.read(tensor.contiguous()), whole, timeout=self._timeout)
             for tensor, whole in zip(tensors, wholes)], spread)
 
     def allgather_coalesced(self, outs, tensors, options):
@@ -211,28 +229,31 @@ class WeftBackend(C10dBackend):
 
     def gather(self, outs, tensors, options):
         tensor, root = one_of(tensors), options.rootRank == self._me
-        whole = torch.empty((self._size, *tensor.shape), dtype=tensor.dtype) if root else None
+        whole = torch.empty((self._size, *tensor.shape), dtype=tensor.dtype,
+                            device='cpu') if root else None
 
         def spread():
             for rank, part in enumerate(outs[0]):
                 part.copy_(whole[rank])
-        return self._collective(outs[0] if root else tensors, lambda: [
-            self._group.gather(options.rootRank, flat(tensor), whole, timeout=self._timeout)],
+        return self._collective(outs[0] if root else tensors, lambda host: [
+            self._group.gather(options.rootRank, host.read(tensor), whole, timeout=self._timeout)],
             spread if root else None)
 
     def scatter(self, outs, tensors, options):
         out, root = one_of(outs), options.rootRank == self._me
         whole = torch.stack([flat(part) for part in tensors[0]]) if root else None
-        return self._collective(outs, lambda: [
-            self._group.scatter(options.rootRank, whole, flat(out), timeout=self._timeout)])
+        return self._collective(outs, lambda host: [
+            self._group.scatter(options.rootRank, host.read(whole) if root else None,
+                                host.written(out), timeout=self._timeout)])
 
     def reduce_scatter_single(self, out, tensor, options):
         return self.reduce_scatter_single_coalesced([out], [tensor], options)
 
     def reduce_scatter_single_coalesced(self, outs, tensors, options):
         word = reduction_of(options.reduceOp)
-        return self._collective(outs, lambda: [
-            self._group.reduce_scatter(flat(tensor), flat(out), op=word, timeout=self._timeout)
+        return self._collective(outs, lambda host: [
+            self._group.reduce_scatter(host.read(tensor), host.written(out), op=word,
+                                       timeout=self._timeout)
             for out, tensor in zip(outs, tensors)])
 
     def reduce_scatter(self, outs, tensors, options):
@@ -246,8 +267,8 @@ class WeftBackend(C10dBackend):
     def all_to_all_single(self, out, tensor, out_sizes, sizes, options):
         del options
         if not out_sizes and not sizes:
-            return self._collective([out], lambda: [
-                self._group.all_to_all(flat(tensor), flat(out), timeout=self._timeout)])
+            return self._collective([out], lambda host: [
+                self._group.all_to_all(host.read(tensor), host.written(out), timeout=self._timeout)])
 
         def parts(whole, lengths):
             return list(whole.split(lengths)) if lengths else list(whole.chunk(self._size))
@@ -255,7 +276,8 @@ class WeftBackend(C10dBackend):
 
     def _exchange(self, tensors, outs, parts):
         """Parts of any lengths, each pair of ranks by itself."""
-        def begin():
+        def begin(host):
+            del host   # pairs of ranks take devices' memory as it is
             key = 'exchange %d' % self._sequence
             others = [(self._me + i) % self._size for i in range(1, self._size)]
             outs[self._me].copy_(parts[self._me])
