@@ -42,12 +42,12 @@ class HostMemory:
 
 
 class DeviceMemory:
-    """A buffer of a CUDA device, by the driver that WEFT_CUDA names."""
+    """A buffer of a CUDA device, by the driver that WEFT_CUDA names, else the machine's own."""
     kind = 'VRAM'
-    device = 1
+    device = int(os.environ.get('NIXL_TESTS_DEVICE', '0'))
 
     def __init__(self, size):
-        self.driver = ctypes.CDLL(os.environ['WEFT_CUDA'])
+        self.driver = ctypes.CDLL(os.environ.get('WEFT_CUDA', 'libcuda.so.1'))
         self.size = size
         context, memory = ctypes.c_void_p(), ctypes.c_void_p()
         self.call('cuInit', 0)

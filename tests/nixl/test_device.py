@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Memory of a GPU: a driver of CUDA in software, which the build of weft has for its tests."""
+"""Memory of a GPU: by a driver of CUDA in software, which the build of weft has for its tests, and by
+the machine's own where it has a GPU."""
 import os
 import unittest
 
@@ -8,16 +9,18 @@ from test_transfers import ALL, SIZE, moved, pieces
 
 DRIVER = os.path.join(os.environ.get('NIXL_TESTS_BUILD', ''), 'tests', 'cuda', 'fake', '.libs',
                       'libcuda.so.1')
+in_software = unittest.skipUnless(os.path.exists(DRIVER), 'make check has not built the driver')
+on_a_gpu = unittest.skipUnless(os.path.exists('/dev/nvidia0'), 'this machine has no GPU')
 
 
-@unittest.skipUnless(os.path.exists(DRIVER), 'make check has not built the driver')
 class Devices:
     """What holds over every provider."""
     provider = ''
+    driver = {'WEFT_CUDA': DRIVER, 'NIXL_TESTS_DEVICE': '1'}
 
     def agent(self, name, memory):
         """A new agent with @memory, which ends with the test."""
-        environment = {'WEFT_PROVIDER': self.provider, 'WEFT_CUDA': DRIVER}
+        environment = {'WEFT_PROVIDER': self.provider, **self.driver}
         agent = agents.Process(name, size=SIZE, environment=environment, memory=memory)
         self.addCleanup(agent.end)
         return agent.ready()
@@ -57,15 +60,31 @@ class Devices:
         self.check(agents.HostMemory, agents.DeviceMemory)
 
 
+@in_software
 class OverShm(Devices, unittest.TestCase):
     """WEFT over shared memory."""
     provider = 'shm'
 
 
+@in_software
 @unittest.skipUnless(ALL, 'with --all')
 class OverTcp(Devices, unittest.TestCase):
     """WEFT over tcp."""
     provider = 'tcp'
+
+
+@on_a_gpu
+class OfTheMachineOverShm(Devices, unittest.TestCase):
+    """A GPU of the machine, over shared memory."""
+    provider = 'shm'
+    driver = {}
+
+
+@on_a_gpu
+class OfTheMachineOverTcp(Devices, unittest.TestCase):
+    """A GPU of the machine, over tcp."""
+    provider = 'tcp'
+    driver = {}
 
 
 class NoDevice(unittest.TestCase):
