@@ -47,25 +47,35 @@ def alone(folder):
         yield
 
 
+def make_environment(folder):
+    """Make an environment anew, of which nothing or a part may be there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        venv.create(folder, with_pip=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Missing('no virtual environment can be made (Debian: apt-get install '
+                      'python3-venv): %s' % error) from error
+
+
 def environment(name, packages):
-    """The path of a Python with @packages, in the environment @name."""
+    """The path of a Python with @packages, in the environment @name, which gets what it lacks."""
     folder = os.path.join(CACHE, '%s-python%d.%d' % (name, *sys.version_info[:2]))
     python = os.path.join(folder, 'bin', 'python')
+    complete = os.path.join(folder, 'complete')
     with alone(folder):
-        if os.path.exists(os.path.join(folder, 'complete')):
-            return python
         log = folder + '.log'
-        shutil.rmtree(folder, ignore_errors=True)
         open(log, 'wb').close()
-        try:
-            venv.create(folder, with_pip=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise Missing('no virtual environment can be made (Debian: apt-get install '
-                          'python3-venv): %s' % error) from error
+        if os.path.exists(complete):
+            with open(complete, encoding='ascii') as has:
+                if has.read().split() == packages:
+                    return python
+        else:
+            make_environment(folder)
         if not sh([python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check',
                    *packages], log):
             raise Missing('%s cannot be installed: %s' % (packages[0], last_line(log)))
-        open(os.path.join(folder, 'complete'), 'wb').close()
+        with open(complete, 'w', encoding='ascii') as has:
+            has.write(' '.join(packages))
         return python
 
 
