@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "node.h"
-#include "tensor.h"
+#include "call.h"
 
 NB_MODULE(_weft, m)
 {
@@ -15,5 +14,7 @@ NB_MODULE(_weft, m)
 
 	bind_window(m, node, peer);
 	bind_group(m, node);
+	bind_call(m);
+	bind_serve(m, node);
 	m.def("version", [] { return nb::str(weft_version()); }, "The version of the library that is running.");
 }

@@ -30,6 +30,7 @@ struct Flight {
 	weft_op *op = nullptr;
 	Array array, second;
 	std::vector<char> bytes;    // memory that an operation reads and Python need not see
+	std::shared_ptr<const void> keeps; // what the operation points into
 	nb::object given;	    // an object that is the result, or belongs to it
 	nb::object kept;	    // the result, when somebody has asked for it
 	nb::object future;

@@ -59,6 +59,7 @@ public:
 	std::vector<Flight *> flights; // under way, or with a handle
 	unsigned nobodys = 0;	       // of these, without a handle
 	std::vector<Part *> parts;     // open, closed before the node
+	std::vector<std::shared_ptr<void>> lent; // borrowed by the node until it has closed
 	bool awaited = false;	       // an event loop drains
 	nb::object kick;	       // of a manual node in an event loop: has it polled soon
 	nb::list closers;	       // functions of event loops, called before the node closes

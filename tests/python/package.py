@@ -8,7 +8,7 @@ sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import wheels  # noqa: E402  beside this folder
 from wheels import TOP, Failed, Missing  # noqa: E402,F401
 
-NEEDED = ['nanobind', 'scikit-build-core', 'cmake', 'ninja', 'numpy', 'pytest']
+NEEDED = ['nanobind', 'scikit-build-core', 'cmake', 'ninja', 'numpy', 'protobuf', 'pytest']
 
 
 def environment(with_torch=False):

@@ -3,7 +3,7 @@
 import enum
 import errno as _errno
 import os
-from typing import Optional
+from typing import Optional, Sequence, Tuple, Union
 
 
 class Status(enum.IntEnum):
@@ -38,8 +38,11 @@ class Error(Exception):
     """A failure, with weft's sentence about it.
 
     status: a Status.  executed: whether the other side acted, an Executed.  errno: of a function that
-    refused; None: an operation failed.
+    refused; None: an operation failed.  details, metadata: what a server sent about a call that failed.
     """
+    details = b''
+    metadata: Sequence[Tuple[str, Union[str, bytes]]] = ()
+
     def __init__(self, sentence: str, status: Status, executed: Executed = Executed.NO,
                  errno: Optional[int] = None):
         super().__init__(sentence)

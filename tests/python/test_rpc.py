@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Calls and streams of protobuf services, in Python and with C on the other side."""
+import asyncio
+import gc
+import os
+import subprocess
+
+import numpy as np
+import pytest
+import weft
+import weft.aio
+from conftest import LIMIT, TOOL
+
+protobuf = pytest.importorskip('google.protobuf')
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: E402
+from weft import rpc  # noqa: E402
+
+
+def load(package, messages, service, methods):
+    """A service, as protoc would make it.  methods: (name, asks with a stream, answers with one)."""
+    file = descriptor_pb2.FileDescriptorProto(name=package + '.proto', package=package, syntax='proto3')
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        for number, (field, kind) in enumerate(fields, 1):
+            message.field.add(name=field, number=number, label=1, type=kind)
+    made = file.service.add(name=service)
+    for name, kinds, asks, answers in methods:
+        made.method.add(name=name, input_type='.%s.%s' % (package, kinds[0]),
+                        output_type='.%s.%s' % (package, kinds[1]), client_streaming=asks,
+                        server_streaming=answers)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return pool.FindServiceByName('%s.%s' % (package, service)), {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName('%s.%s' % (package, name)))
+        for name in messages}
+
+
+STRING, BYTES, INT64 = 9, 12, 3
+TALK, _CLASSES = load('talk', {'Text': [('text', STRING), ('number', INT64), ('data', BYTES)]}, 'Talk', [
+    ('Say', ('Text', 'Text'), False, False), ('Count', ('Text', 'Text'), False, True),
+    ('Sum', ('Text', 'Text'), True, False), ('Chat', ('Text', 'Text'), True, True),
+    ('Fail', ('Text', 'Text'), False, False), ('Wait', ('Text', 'Text'), False, False),
+    ('Plain', ('Text', 'Text'), False, False), ('Absent', ('Text', 'Text'), False, False)])
+Text = _CLASSES['Text']
+
+
+class Talk:
+    """The service."""
+    def __init__(self):
+        self.cancelled = asyncio.Event()
+        self.waiting = asyncio.Event()
+        self.seen = None
+
+    async def Say(self, request, context):
+        self.seen = context
+        context.set_initial_metadata([('first', 'one')])
+        context.set_trailing_metadata([('last', 'two'), ('raw-bin', b'\0\1')])
+        for index, one in enumerate(context.attachments):
+            tensor = await context.receive(index)
+            context.attach(np.asarray(tensor) * 2)
+            assert one.shape == tuple(tensor.shape)
+        names = dict(context.metadata)
+        return Text(text=names.get('greeting', 'hello') + ', ' + request.text, data=request.data)
+
+    async def Count(self, request, context):
+        for number in range(request.number):
+            yield Text(number=number)
+
+    async def Sum(self, requests, context):
+        return Text(number=sum([request.number async for request in requests]))
+
+    async def Chat(self, requests, context):
+        async for request in requests:
+            yield Text(text=request.text.upper())
+
+    async def Fail(self, request, context):
+        if request.text == 'raise':
+            raise KeyError('no such thing')
+        context.set_trailing_metadata([('why', 'because')])
+        context.abort(weft.Status.FAILED_PRECONDITION, 'not now', b'details')
+
+    async def Wait(self, request, context):
+        self.waiting.set()
+        try:
+            await asyncio.sleep(LIMIT)
+        finally:
+            self.cancelled.set()
+
+    def Plain(self, request, context):
+        return Text(text='in a thread: ' + request.text)
+
+
+def together(manual=False, **words):
+    """A decorator: run a test as a task, with a stub of Talk, Talk, and its server."""
+    def decorate(test):
+        def run():
+            async def main():
+                with weft.Node(provider='tcp', timeout=LIMIT, manual=manual) as node, \
+                        weft.Node(provider='tcp', timeout=LIMIT, manual=manual) as client:
+                    if manual:
+                        weft.aio.attach(node)
+                        weft.aio.attach(client)
+                    talk = Talk()
+                    server = await rpc.serve(node, TALK, talk, **words)
+                    await test(rpc.Stub(client.peer(node.address), TALK), talk, server)
+            asyncio.run(asyncio.wait_for(main(), LIMIT))
+        run.__name__ = test.__name__
+        return run
+    return decorate
+
+
+@together()
+async def test_a_call_has_a_reply_and_metadata_both_ways(stub, talk, server):
+    call = stub.Say(Text(text='you', data=bytes(range(256))), metadata=[('greeting', 'good day')], timeout=LIMIT)
+    reply = await call
+    assert (reply.text, reply.data) == ('good day, you', bytes(range(256)))
+    assert call.initial_metadata() == [('first', 'one')]
+    assert call.trailing_metadata() == [('last', 'two'), ('raw-bin', b'\0\1')]
+    with pytest.raises(weft.Error, match='answered'):
+        talk.seen.metadata
+
+
+@together(manual=True)
+async def test_a_manual_node_serves_and_calls_in_the_loop(stub, talk, server):
+    for number in range(100):
+        assert (await stub.Say(Text(text=str(number)))).text == 'hello, %d' % number
+
+
+@together()
+async def test_messages_of_any_size_pass_and_empty_ones(stub, talk, server):
+    assert (await stub.Plain(Text())).text == 'in a thread: '
+    assert (await stub.Count(Text())) is None
+    data = np.random.default_rng(1).bytes(5 << 20)
+    assert (await stub.Say(Text(data=data))).data == data
+
+
+@together()
+async def test_arrays_go_beside_messages_and_come_back(stub, talk, server):
+    sent = [np.arange(10), np.ones((1000, 1000), np.float32)]
+    call = stub.Say(Text(text='arrays'), attach=sent)
+    await call
+    assert [one.shape for one in call.attachments] == [(10,), (1000, 1000)]
+    assert call.attachments[1].dtype == 'float32'
+    into = np.zeros((1000, 1000), np.float32)
+    await call.receive(1, into=into)
+    assert (into == 2).all()
+    assert (np.asarray(await call.receive(0)) == np.arange(10) * 2).all()
+
+
+@together()
+async def test_streams_pass_messages_in_order_either_way(stub, talk, server):
+    assert [one.number async for one in stub.Count(Text(number=1000))] == list(range(1000))
+    assert (await stub.Sum(Text(number=number) for number in range(200))).number == 19900
+
+    async def words():
+        for word in ('a', 'b', 'c'):
+            yield Text(text=word)
+    assert [one.text async for one in stub.Chat(words())] == ['A', 'B', 'C']
+
+
+@together()
+async def test_a_stream_is_written_and_read_by_turns(stub, talk, server):
+    call = stub.Chat()
+    for word in ('one', 'two'):
+        await call.write(Text(text=word))
+        assert (await call.read()).text == word.upper()
+    call.done_writing()
+    assert await call.read() is None
+    await call
+
+
+@together()
+async def test_a_handlers_failure_is_its_callers(stub, talk, server):
+    with pytest.raises(weft.Error, match='not now') as failure:
+        await stub.Fail(Text())
+    assert failure.value.status == weft.Status.FAILED_PRECONDITION
+    assert failure.value.executed == weft.Executed.YES
+    assert failure.value.details == b'details'
+    assert failure.value.metadata == [('why', 'because')]
+    with pytest.raises(weft.Error, match="KeyError: 'no such thing'") as failure:
+        await stub.Fail(Text(text='raise'))
+    assert failure.value.status == weft.Status.UNKNOWN
+    with pytest.raises(weft.Error, match='has no Absent') as failure:
+        await stub.Absent(Text())
+    assert failure.value.status == weft.Status.UNIMPLEMENTED
+
+
+@together()
+async def test_a_handler_is_cancelled_when_its_caller_gives_up(stub, talk, server):
+    call = stub.Wait(Text())
+    await talk.waiting.wait()
+    call.cancel()
+    with pytest.raises(weft.Cancelled):
+        await call
+    await talk.cancelled.wait()
+    talk.cancelled.clear()
+    with pytest.raises(weft.DeadlineExceeded):
+        await stub.Wait(Text(), timeout=0.2)
+    await talk.cancelled.wait()
+
+
+@together()
+async def test_a_task_that_is_cancelled_cancels_its_call(stub, talk, server):
+    async def ask():
+        await stub.Wait(Text())
+    task = asyncio.create_task(ask())
+    await talk.waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await talk.cancelled.wait()
+
+
+@together(calls_max=1)
+async def test_calls_over_the_limit_are_refused(stub, talk, server):
+    first = stub.Wait(Text())
+    await talk.waiting.wait()
+    with pytest.raises(weft.Error) as failure:
+        await stub.Say(Text())
+    assert failure.value.status == weft.Status.RESOURCE_EXHAUSTED
+    first.cancel()
+
+
+@together()
+async def test_a_server_that_closes_turns_calls_away(stub, talk, server):
+    running = stub.Wait(Text())
+    await talk.waiting.wait()
+    server.close()
+    with pytest.raises(weft.Error):
+        await running
+    with pytest.raises(weft.Unavailable, match='closing'):
+        await stub.Say(Text())
+
+
+@together()
+async def test_a_failed_call_is_retried_when_asked(stub, talk, server):
+    server.close()
+    call = stub.Say(Text(), retry=rpc.Retry(attempts=2, idempotent=True))
+    with pytest.raises(weft.Unavailable):
+        await call
+
+
+def test_what_is_no_message_of_the_method_is_refused(pair):
+    stub = rpc.Stub(pair.peer, TALK)
+    with pytest.raises(TypeError, match='Say takes a talk.Text'):
+        stub.Say('text')
+    with pytest.raises(weft.InvalidArgument):
+        stub.Say(Text(), metadata=[('Key', 'capitals')])
+    with pytest.raises(ValueError, match='no retry'):
+        stub.Count(Text(), retry=rpc.Retry())
+    raw = weft._weft._Stub(pair.peer, weft._weft._Service('a.B', [('C', 'a.D', 'a.E')]))
+    for junk in (b'\xff\xff\xff\xff\xff\xff', b'\x07', b'\x00'):
+        with pytest.raises(weft.InvalidArgument, match='no message'):
+            raw.call(0, junk, None, [], None, 0, [])
+    with pytest.raises(weft.InvalidArgument, match='no such method'):
+        raw.call(1, b'', None, [], None, 0, [])
+
+
+def test_calls_work_without_an_event_loop(start):
+    server = start('''
+        import asyncio, weft
+        from weft import rpc
+        import sys; sys.path.insert(0, %r)
+        import test_rpc
+        async def main():
+            node = weft.Node(provider='tcp')
+            await rpc.serve(node, test_rpc.TALK, test_rpc.Talk())
+            print(node.address, flush=True)
+            await asyncio.sleep(600)
+        asyncio.run(main())
+    ''' % os.path.dirname(os.path.abspath(__file__)))
+    with weft.Node(provider='tcp', timeout=LIMIT) as node:
+        stub = rpc.Stub(node.peer(server.line()), TALK)
+        assert stub.Say(Text(text='you')).result().text == 'hello, you'
+        call = stub.Count(Text(number=3))
+        assert [call.read().result().number for _ in range(3)] == [0, 1, 2]
+        assert call.read().result() is None
+        call.result()
+        waiting = stub.Wait(Text())
+        server.process.kill()
+        with pytest.raises(weft.Unavailable):
+            waiting.result(LIMIT)
+
+
+@together()
+async def test_calls_leave_nothing_behind(stub, talk, server):
+    def objects():
+        gc.collect()
+        return len(gc.get_objects())
+
+    async def round_of_calls():
+        for _ in range(200):
+            await stub.Say(Text(text='you'), attach=[np.ones(10)])
+            assert [one.number async for one in stub.Count(Text(number=2))] == [0, 1]
+    await round_of_calls()
+    talk.seen = None
+    before = objects()
+    await round_of_calls()
+    talk.seen = None
+    assert objects() < before + 100
+
+
+# C on the other side.
+
+PROGRAMS = os.path.join(os.path.dirname(TOOL or ''), 'tests', 'examples')
+of_c = pytest.mark.skipif(not os.path.exists(os.path.join(PROGRAMS, 'hello')),
+                          reason='the build has no examples')
+GREETER, HELLO = load('hello', {'Name': [('name', STRING)], 'Greeting': [('text', STRING)]}, 'Greeter',
+                      [('Greet', ('Name', 'Greeting'), False, False)])
+ECHO, LINES = load('echo', {'Line': [('text', STRING)]}, 'Echo', [('Repeat', ('Line', 'Line'), True, True)])
+
+
+def program(name, *arguments):
+    """A program of tests/examples."""
+    return subprocess.Popen([os.path.join(PROGRAMS, name), *arguments], text=True, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, env=dict(os.environ, FI_PROVIDER='tcp'))
+
+
+@of_c
+def test_python_calls_a_server_in_c():
+    with program('hello') as server, weft.Node(provider='tcp', timeout=LIMIT) as node:
+        try:
+            stub = rpc.Stub(node.peer(server.stdout.readline().split()[-1]), GREETER)
+            assert stub.Greet(HELLO['Name'](name='Python')).result().text == 'hello, Python'
+        finally:
+            server.kill()
+
+
+@of_c
+def test_a_client_in_c_streams_to_python():
+    class Echo:
+        async def Repeat(self, lines, context):
+            async for line in lines:
+                yield LINES['Line'](text='echo: ' + line.text)
+
+    async def main():
+        with weft.Node(provider='tcp', timeout=LIMIT) as node:
+            await rpc.serve(node, ECHO, Echo())
+            with program('echo_client', node.address) as client:
+                said, _ = await asyncio.to_thread(client.communicate, 'one\ntwo\n', LIMIT)
+            return said, client.returncode
+    assert asyncio.run(main()) == ('echo: one\necho: two\n', 0)
