@@ -75,22 +75,22 @@ void Inbox::ring()
 
 void Inbox::come(Arrival arrival)
 {
-	struct weft_served *call = arrival.call;
-	uint64_t number;
+	uint64_t number = watch(this);
 
-	lock_.lock();
-	if (closed_) {
-		lock_.unlock();
-		turn_away(arrival, "the server is closing");
-		return;
+	arrival.number = number;
+	/* Once the call is in, another thread may answer it. */
+	weft_served_on_cancel(arrival.call, tell, reinterpret_cast<void *>(uintptr_t(number)));
+	{
+		std::lock_guard<std::mutex> held(lock_);
+
+		if (!closed_) {
+			arrivals_.push_back(std::move(arrival));
+			ring();
+			return;
+		}
 	}
-	lock_.unlock();
-	number = arrival.number = watch(this);
-	/* Once it is in, another thread may answer it. */
-	weft_served_on_cancel(call, tell, reinterpret_cast<void *>(uintptr_t(number)));
-	std::lock_guard<std::mutex> held(lock_);
-	arrivals_.push_back(std::move(arrival));
-	ring();
+	forget(number);
+	turn_away(arrival, "the server is closing");
 }
 
 void Inbox::given_up(uint64_t number)
