@@ -74,7 +74,7 @@ def test_a_window_is_found_by_its_key(pair, window):
     opened.publish('cache')
     assert found.result(LIMIT).nbytes == 1000
     with pytest.raises(weft.NotFound):
-        pair.peer.find_window('nothing', timeout=0.05).result(LIMIT)
+        pair.peer.find_window('nothing', timeout=1).result(LIMIT)
 
 
 def test_rights_are_kept(pair):
