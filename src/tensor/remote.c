@@ -56,7 +56,8 @@ int wf_remote_expect(struct wf_remotes *r, struct wf_link *link, struct wf_remot
 	ask->link = link;
 	wf_link_get(link);
 	wf_list_init(&ask->node);
-	wf_list_append(&link->work[WF_ABOVE_ASKS], &ask->node);
+	/* The link may be another name, by now, of the one whose end is told. */
+	wf_list_append(&wf_link_real(link)->work[WF_ABOVE_ASKS], &ask->node);
 	return 0;
 }
 
