@@ -9,24 +9,13 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from need import Failed, Missing  # noqa: E402  no compiled files are left beside it
+from console import fail, progress  # noqa: E402  no compiled files are left beside it
+from need import Failed, Missing  # noqa: E402
 from tensorflow_tasks import Clusters, Kind, install, steps  # noqa: E402
 
 WORKERS, STEPS = 2, 2000
 LEAST_ACCURACY = .9
 FURTHEST = .03  # from gRPC's: the order of asynchronous steps is another each time
-
-
-def progress(text):
-    """Rewrites one line on a terminal; nothing when piped."""
-    if sys.stdout.isatty():
-        print(f"\r\033[K{text}", end="", flush=True)
-
-
-def fail(why):
-    progress("")
-    print(f"demo: {why}")
-    sys.exit(1)
 
 
 def train(clusters, provider):

@@ -15,8 +15,9 @@ import time
 import torch
 import torch.distributed as dist
 
-PIXELS, WIDTH, DIGITS, BATCH, NOISE = 784, 1024, 10, 32, 6
-WARM_STEPS = 5
+PIXELS, WIDTH, DIGITS, BATCH = 784, 1024, 10, 32
+NOISE = 6        # not all digits are told after 200 steps, nor too few
+WARM_STEPS = 5   # PyTorch sorts its buckets anew after the first
 
 
 def images(generator, count):
