@@ -63,13 +63,14 @@ def environment(name, packages):
     python = os.path.join(folder, 'bin', 'python')
     complete = os.path.join(folder, 'complete')
     with alone(folder):
-        log = folder + '.log'
-        open(log, 'wb').close()
-        if os.path.exists(complete):
+        there = os.path.exists(complete)
+        if there:
             with open(complete, encoding='ascii') as has:
                 if has.read().split() == packages:
                     return python
-        else:
+        log = folder + '.log'
+        open(log, 'wb').close()
+        if not there:
             make_environment(folder)
         if not sh([python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check',
                    *packages], log):
