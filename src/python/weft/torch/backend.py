@@ -187,10 +187,10 @@ class WeftBackend(Base):
     allreduce_coalesced = allreduce
 
     def reduce(self, tensors, options):
-        word = reduction_of(options.reduceOp)
+        word, root = reduction_of(options.reduceOp), options.rootRank == self._me
         return self._collective(tensors, lambda host: [
-            self._group.reduce(options.rootRank, host.both(tensor), op=word, timeout=self._timeout)
-            for tensor in tensors])
+            self._group.reduce(options.rootRank, (host.both if root else host.read)(tensor), op=word,
+                               timeout=self._timeout) for tensor in tensors])
 
     def broadcast(self, tensors, options):
         root = options.rootRank == self._me
