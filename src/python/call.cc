@@ -61,7 +61,7 @@ private:
 };
 
 /* The outcome is the operation's, and the reply is there for as long. */
-static void closed(const ProtobufCMessage *reply, void *arg)
+static void ignore_reply(const ProtobufCMessage *reply, void *arg)
 {
 	(void)reply;
 	(void)arg;
@@ -87,7 +87,7 @@ static Operation call(const Stub &stub, unsigned method, const nb::bytes &reques
 		   [&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
 			   return weft_call_attach(flight->op, t, o, op);
 		   });
-	service->invoke(service, method, message.get(), closed, nullptr);
+	service->invoke(service, method, message.get(), ignore_reply, nullptr);
 	return Operation(std::move(flight));
 }
 

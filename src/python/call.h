@@ -42,13 +42,7 @@ Operation receive_by(const std::shared_ptr<Shared> &shared, nb::handle into, nb:
 	auto flight = std::make_unique<Flight>(shared);
 	weft_recv_options o = WEFT_RECV_OPTIONS_INIT;
 
-	flight->result = tensor_of;
-	if (!into.is_none()) {
-		flight->array.take(into, true);
-		flight->given = nb::borrow(into);
-		o.stream = flight->array.stream();
-	}
-	fill(o.op, *flight, timeout);
+	fill_recv(o, *flight, into, timeout);
 	check(receive(flight->array.pointer(), &o, &flight->op));
 	return Operation(std::move(flight));
 }

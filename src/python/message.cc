@@ -109,11 +109,13 @@ nb::bytes bytes_of(const ProtobufCMessage *message)
 
 /* Metadata. */
 
+#define WRONG_PAIR "metadata is pairs of a str, and a str or bytes"
+
 Pairs::Pairs(nb::handle list)
 {
 	for (nb::handle pair : list) {
 		nb::object name = pair[0], content = pair[1];
-		Key key(name), value(content);
+		Key key(name, WRONG_PAIR), value(content, WRONG_PAIR);
 
 		held_.push_back(std::move(name));
 		held_.push_back(std::move(content));

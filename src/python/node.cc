@@ -37,7 +37,7 @@ weft_peer *Peer::get() const
 	return peer_;
 }
 
-Key::Key(nb::handle object)
+Key::Key(nb::handle object, const char *wrong)
 {
 	if (PyUnicode_Check(object.ptr())) {
 		data = PyUnicode_AsUTF8AndSize(object.ptr(), &bytes);
@@ -47,7 +47,7 @@ Key::Key(nb::handle object)
 		data = PyBytes_AsString(object.ptr());
 		bytes = PyBytes_Size(object.ptr());
 	} else {
-		invalid("a key is bytes, or a str");
+		invalid(wrong);
 	}
 }
 
@@ -158,19 +158,13 @@ static Operation recv(const Node &n, uint64_t step, nb::handle key, nb::handle i
 	const char *data = nullptr;
 	size_t bytes = 0;
 
-	flight->result = tensor_of;
 	if (!key.is_none()) {
 		Key k(key);
 
 		data = k.data;
 		bytes = size_t(k.bytes);
 	}
-	if (!into.is_none()) {
-		flight->array.take(into, true, stream);
-		flight->given = nb::borrow(into);
-		o.stream = flight->array.stream();
-	}
-	fill(o.op, *flight, timeout, priority);
+	fill_recv(o, *flight, into, timeout, priority, stream);
 	o.flags = (any_shape ? WEFT_ANY_SHAPE : 0) | (drop ? WEFT_DROP : 0) | (relay ? WEFT_RELAY : 0) |
 		  (key.is_none() ? WEFT_ANY_KEY : 0);
 	check(weft_recv(node, peer ? peer->get() : nullptr, step, data, bytes, flight->array.pointer(), &o,

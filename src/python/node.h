@@ -30,9 +30,9 @@ private:
 	bool owned_;
 };
 
-/* Key of a tensor or window: bytes, or a str in UTF-8. */
+/* Key of a tensor or window: bytes, or a str in UTF-8.  Raises @wrong if it is neither. */
 struct Key {
-	explicit Key(nb::handle object);
+	explicit Key(nb::handle object, const char *wrong = "a key is bytes, or a str");
 	const char *data = nullptr;
 	Py_ssize_t bytes = 0;
 };

@@ -226,6 +226,15 @@ static nb::list metadata(const ServedCall &c)
 	return list_of(pairs, count);
 }
 
+/* Set metadata for the caller by @set. */
+static void set_metadata(const ServedCall &c, nb::list list,
+			 int (*set)(struct weft_served *, const weft_metadata *, size_t))
+{
+	Pairs pairs(list);
+
+	check(set(c.get(), pairs.get(), pairs.count()));
+}
+
 static nb::list attachments(const ServedCall &c)
 {
 	size_t count = c.arrival().stream ? 0 : weft_served_attachments(c.get());
@@ -267,14 +276,10 @@ static void bind_served_call(nb::module_ &m)
 				   });
 		})
 		.def("set_initial", [](const ServedCall &c, nb::list pairs) {
-			Pairs p(pairs);
-
-			check(weft_served_set_initial(c.get(), p.get(), p.count()));
+			set_metadata(c, pairs, weft_served_set_initial);
 		})
 		.def("set_trailing", [](const ServedCall &c, nb::list pairs) {
-			Pairs p(pairs);
-
-			check(weft_served_set_trailing(c.get(), p.get(), p.count()));
+			set_metadata(c, pairs, weft_served_set_trailing);
 		})
 		.def("reply", &ServedCall::reply)
 		.def("fail", &ServedCall::fail)

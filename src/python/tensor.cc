@@ -37,7 +37,8 @@ uint64_t Tensor::bytes() const
 	return bytes;
 }
 
-nb::object tensor_of(Flight &flight)
+/* Returns the object that a receive wrote into, or else a tensor of what came. */
+static nb::object tensor_of(Flight &flight)
 {
 	const weft_tensor *t;
 	unsigned flags = 0;
@@ -47,6 +48,18 @@ nb::object tensor_of(Flight &flight)
 	t = weft_op_tensor(flight.op, &flags);
 	return nb::cast(new Tensor(flight.shared, weft_op_take(flight.op), *t, flags),
 			nb::rv_policy::take_ownership);
+}
+
+void fill_recv(weft_recv_options &options, Flight &flight, nb::handle into, nb::handle timeout,
+	       unsigned priority, nb::handle stream)
+{
+	flight.result = tensor_of;
+	if (!into.is_none()) {
+		flight.array.take(into, true, stream);
+		flight.given = nb::borrow(into);
+		options.stream = flight.array.stream();
+	}
+	fill(options.op, flight, timeout, priority);
 }
 
 nb::object empty(std::shared_ptr<Shared> shared, nb::handle shape, const char *dtype)

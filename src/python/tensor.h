@@ -38,8 +38,12 @@ private:
 	std::vector<int64_t> shape_, byte_strides_;
 };
 
-/* Returns the object that a receive wrote into, or else a tensor of what came. */
-nb::object tensor_of(Flight &flight);
+/*
+ * Fill in the options of a receive, which gives @into, an array, or None: a tensor of what came; else
+ * as fill().  Of memory of a CUDA device, @stream is as Array::take() has it.
+ */
+void fill_recv(weft_recv_options &options, Flight &flight, nb::handle into, nb::handle timeout,
+	       unsigned priority = 0, nb::handle stream = nb::none());
 
 /* Take memory of the node's pool for a tensor, which peers on this host may get without a copy. */
 nb::object empty(std::shared_ptr<Shared> shared, nb::handle shape, const char *dtype);

@@ -124,15 +124,21 @@ class Pending:
         return _weft._receive(self._operation, index, into, timeout)
 
 
-class Call(Pending):
-    """A call of one message and one reply."""
+class _Told:
+    """What a caller is told beside messages."""
+    _operation: _weft.Operation
+
     def initial_metadata(self) -> list:
-        """What the server sent before its reply."""
+        """What the server sent before its reply, or before the first message that was read."""
         return _weft._initial(self._operation)
 
     def trailing_metadata(self) -> list:
-        """What the server sent with its reply."""
+        """What the server sent at the end."""
         return _weft._trailing(self._operation)
+
+
+class Call(Pending, _Told):
+    """A call of one message and one reply."""
 
 
 class _Reader:
@@ -151,7 +157,7 @@ class _Reader:
         return message
 
 
-class StreamCall(_Reader):
+class StreamCall(_Reader, _Told):
     """A call with a stream: messages are written and read one after the other, or iterated over.
 
     Awaited, it is the only reply of a call whose server sends one, and else nothing: how it ended.
@@ -219,14 +225,6 @@ class StreamCall(_Reader):
         """Cancel the call."""
         self._operation.cancel()
 
-    def initial_metadata(self) -> list:
-        """What the server sent before its first message, once that has been read."""
-        return _weft._initial(self._operation)
-
-    def trailing_metadata(self) -> list:
-        """What the server sent at the end."""
-        return _weft._trailing(self._operation)
-
 
 class _Callable:
     """A method of a stub."""
@@ -260,7 +258,8 @@ class Stub:
 
     service: a descriptor, as DESCRIPTOR.services_by_name of a generated module has it.
 
-    A method takes the request, or an iterable of requests, or None to write them later; timeout in
+    A method takes the request, or an iterable of requests, which a task of the running event loop
+    writes, or None to write them later; timeout in
     seconds, None: the node's; metadata, a list of pairs; retry, a Retry; attach, arrays that go beside
     the request, borrowed until the call ends; message_bytes_max of a reply, 0: 64 MiB.  It returns a
     Call, or a StreamCall.
@@ -421,10 +420,10 @@ class Server:
             reply = await self._loop.run_in_executor(None, handler, request, context)
         if method.answers:
             return None
-        packed = method.pack(reply, method.reply)
         if method.streams:
             await context.write(reply)
-        return packed
+            return None
+        return method.pack(reply, method.reply)
 
 
 async def serve(node: _weft.Node, service: Any, handlers: Any, *, calls_max: int = 0,
