@@ -42,6 +42,9 @@ TALK, _CLASSES = load('talk', {'Text': [('text', STRING), ('number', INT64), ('d
     ('Fail', ('Text', 'Text'), False, False), ('Wait', ('Text', 'Text'), False, False),
     ('Plain', ('Text', 'Text'), False, False), ('Absent', ('Text', 'Text'), False, False)])
 Text = _CLASSES['Text']
+HEALTH, ASK = load('grpc.health.v1', {'HealthCheckRequest': [('service', STRING)],
+                                      'HealthCheckResponse': [('status', INT64)]}, 'Health', [
+    ('Check', ('HealthCheckRequest', 'HealthCheckResponse'), False, False)])
 
 
 class Talk:
@@ -102,6 +105,7 @@ def together(manual=False, **words):
                         weft.aio.attach(client)
                     talk = Talk()
                     server = await rpc.serve(node, TALK, talk, **words)
+                    server.node = node
                     await test(rpc.Stub(client.peer(node.address), TALK), talk, server)
             asyncio.run(asyncio.wait_for(main(), LIMIT))
         run.__name__ = test.__name__
@@ -233,6 +237,24 @@ async def test_a_server_that_closes_turns_calls_away(stub, talk, server):
 
 
 @together()
+async def test_a_node_tells_its_health_and_drains(stub, talk, server):
+    node = server.node
+    node.serve_health()
+    client = weft.Node(provider='tcp', timeout=LIMIT)
+    health = rpc.Stub(client.peer(node.address), HEALTH)
+
+    async def status(service):
+        return (await health.Check(ASK['HealthCheckRequest'](service=service))).status
+    assert await status('talk.Talk') == 1
+    node.set_health('talk.Talk', False)
+    assert await status('talk.Talk') == 2 and await status('') == 1
+    assert await asyncio.to_thread(node.drain, LIMIT)
+    with pytest.raises(weft.Unavailable):
+        await stub.Say(Text())
+    client.close()
+
+
+@together()
 async def test_a_failed_call_is_retried_when_asked(stub, talk, server):
     server.close()
     call = stub.Say(Text(), retry=rpc.Retry(attempts=2, idempotent=True))
@@ -246,6 +268,8 @@ def test_what_is_no_message_of_the_method_is_refused(pair):
         stub.Say('text')
     with pytest.raises(weft.InvalidArgument):
         stub.Say(Text(), metadata=[('Key', 'capitals')])
+    with pytest.raises(weft.InvalidArgument, match='metadata is pairs'):
+        stub.Say(Text(), metadata=[('key', 5)])
     with pytest.raises(ValueError, match='no retry'):
         stub.Count(Text(), retry=rpc.Retry())
     raw = weft._weft._Stub(pair.peer, weft._weft._Service('a.B', [('C', 'a.D', 'a.E')]))
