@@ -57,3 +57,42 @@ int wf_message_post_small(struct wf_link *link, uint8_t priority, uint8_t type, 
 	wf_record_small_put(&w, &(struct wf_record_small){ id, other, status });
 	return wf_message_post_copy(link, priority, type, bytes, sizeof(bytes));
 }
+
+/* The rest of a message. */
+struct rest {
+	struct wf_message message;
+	struct wf_link *link; /* a reference */
+	uint8_t bytes[];
+};
+
+static void rest_sent(struct wf_message *m, const struct wf_error *e)
+{
+	struct rest *rest = WF_CONTAINER(m, struct rest, message);
+
+	(void)e;
+	wf_link_put(rest->link);
+	free(rest);
+}
+
+int wf_message_finish_copy(struct wf_message *m, struct wf_link *link)
+{
+	struct rest *rest = malloc(sizeof(*rest) + m->head_bytes + m->body_bytes);
+
+	if (!rest)
+		return -ENOMEM;
+	memcpy(rest->bytes, m->head, m->head_bytes);
+	if (m->body_bytes)
+		memcpy(rest->bytes + m->head_bytes, m->body, m->body_bytes);
+	rest->message = *m;
+	rest->message.head = rest->bytes;
+	rest->message.head_bytes = m->head_bytes + m->body_bytes;
+	rest->message.body = NULL;
+	rest->message.body_bytes = 0;
+	rest->message.sent = rest_sent;
+	rest->message.follows = NULL; /* a record that has begun is not overtaken */
+	rest->link = link;
+	wf_link_get(link);
+	wf_list_insert_before(&m->node, &rest->message.node);
+	wf_list_remove(&m->node);
+	return 0;
+}

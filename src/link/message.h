@@ -65,6 +65,12 @@ int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
 int wf_message_post_small(struct wf_link *link, uint8_t priority, uint8_t type, uint64_t id,
 			  uint64_t other, uint8_t status);
 
+/*
+ * Let @m, of which a part has left over @link, be finished by a copy, so that its head, body and
+ * owner may go: sent() is not called.  -ENOMEM: nothing was done.
+ */
+int wf_message_finish_copy(struct wf_message *m, struct wf_link *link);
+
 /* Queue @c for the next control frame. */
 void wf_link_control(struct wf_link *link, struct wf_message_control *c);
 

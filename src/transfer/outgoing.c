@@ -158,7 +158,9 @@ static void message_sent(struct wf_message *m, const struct wf_error *e)
 	struct wf_outgoing *p = WF_CONTAINER(m, struct wf_outgoing_record, message)->outgoing;
 
 	p->sent |= !e || m->done_bytes;
-	if (e) {
+	if (e && p->why.code) {
+		end_why(p);
+	} else if (e) {
 		end(p, e);
 	} else if (p->plan != WF_BODY_PULL) {
 		left(p);
@@ -586,16 +588,20 @@ void wf_outgoing_stop(struct wf_outgoing *p, const struct wf_error *e)
 		end(p, e);
 		break;
 	case WF_OUTGOING_QUEUED:
+		/*
+		 * The peer reads as soon as it has the rest of an offer: that is withdrawn once it
+		 * has left, and the body stays until then.
+		 */
 		if (!wf_link_unpost(p->link, &p->record->message) ||
-		    !wf_recall_finish(&p->record->message, &p->offer.recall, p->link)) {
+		    (!p->offer.id && !wf_message_finish_copy(&p->record->message, p->link))) {
 			end(p, e);
 			break;
 		}
-		/* The record is withdrawn once it has left. */
 		if (!p->why.code)
 			wf_reason_keep(&p->why, e);
-		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + LEAVE_NS,
-			      leave_again);
+		if (!p->offer.id)
+			wf_loop_timer(&engine->loop, &p->quiet_timer,
+				      engine->loop.now_ns + LEAVE_NS, leave_again);
 		break;
 	case WF_OUTGOING_OFFERED:
 		wf_reason_keep(&p->why, e);
@@ -949,7 +955,7 @@ void wf_outgoing_paused(struct wf_outgoing *p)
 
 void wf_outgoing_fail(struct wf_outgoing *p, const struct wf_error *e)
 {
-	if (p->state == WF_OUTGOING_WITHDRAWING)
+	if (p->state == WF_OUTGOING_WITHDRAWING || p->why.code)
 		end_why(p);
 	else if (p->state != WF_OUTGOING_ENDED)
 		end(p, e);

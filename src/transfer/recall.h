@@ -25,11 +25,4 @@ void wf_recall_post(struct wf_recall *recall, struct wf_link *link);
 /* Free a recall that is not needed.  Accepts NULL. */
 void wf_recall_close(struct wf_recall *recall);
 
-/*
- * Finish by a copy the record of @message, of which a part has left over @link, so that its head,
- * body and owner may go.  If it is an offer, *@recall takes it back after that, and is taken; else
- * *@recall is NULL.  -ENOMEM: nothing was done.
- */
-int wf_recall_finish(struct wf_message *message, struct wf_recall **recall, struct wf_link *link);
-
 #endif

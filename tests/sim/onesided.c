@@ -399,8 +399,10 @@ static void check_put(const struct wf_onesided_access *a)
 		for (uint64_t at = block->remote; at < block->remote + block->bytes; at += WORD) {
 			if (matches(a->seed, at / WORD, content + at, 0, WORD))
 				continue;
-			if (!may_be(a->window, at / WORD, content + at, 0, WORD, UINT64_MAX))
+			if (!may_be(a->window, at / WORD, content + at, 0, WORD, UINT64_MAX)) {
+				show_word(a->window, at / WORD, content + at, 0, WORD);
 				wrong(a, "is not in the window");
+			}
 			/* A word that was there before the put is not there after it. */
 			if (matches(a->window->seed, at / WORD, content + at, 0, WORD))
 				wrong(a, "ended well before it was in the window");

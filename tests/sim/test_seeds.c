@@ -52,6 +52,7 @@ static const uint64_t known[] = {
 	23522, /* a relay was cancelled, and ended its own reads first and those of others then */
 	1795767989, /* a step ended at a relay, whose own reads ended first and those of others then */
 	1795817032, /* two links became one while a put ran, which did not hear then that its peer had gone */
+	1795831786, /* a put was late with half of its record out, and the rest let the owner read what was given back */
 	39526, /* pushes were late, each asked for slots anew, and the owner refused the fifth time */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the end of a send says: the same of a tensor that leaves at once, in a frame, and of one
- * that its receiver reads.  Each test has both lengths.
+ * that its receiver reads.  Each test has both lengths; the last is of a send that ends early.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -270,6 +270,75 @@ static void a_send_fails_where_its_tensor_can_not_be_handed_over(void **state)
 	}
 }
 
+enum { SENDS = 150, BYTES = 64 * KIB, KEY = 1000 };
+
+static uint8_t bodies[SENDS][BYTES], into[SENDS][BYTES];
+static const char long_key[KEY];
+
+static struct weft_tensor tensor_of(void *data, int64_t *bytes)
+{
+	return (struct weft_tensor){ .data = data, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				     .dtype = { WEFT_UINT, 8, 1 }, .shape = bytes };
+}
+
+/* Begin receives, and sends that a peer which stands still does not take. */
+static void begin_all(struct wf_flight *got, struct wf_flight *sent)
+{
+	int64_t bytes = BYTES;
+
+	for (unsigned i = 0; i < SENDS; i++) {
+		struct weft_tensor t = tensor_of(into[i], &bytes);
+		struct weft_recv_options options = with_flags(0);
+
+		options.op = wf_flight_begin(&got[i], 2 * S);
+		assert_int_equal(weft_recv(wf_world_node(1), wf_world_peer(1, 0), STEP, long_key, KEY,
+					   &t, &options, &got[i].op), 0);
+	}
+	wf_world_pass(30 * MS);
+	wf_world_freeze(1, true);
+	for (unsigned i = 0; i < SENDS; i++) {
+		struct weft_tensor t = tensor_of(bodies[i], &bytes);
+		struct weft_send_options options = { .size = sizeof(options) };
+
+		options.op = wf_flight_begin(&sent[i], 0);
+		assert_int_equal(weft_send(wf_world_peer(0, 1), STEP, long_key, KEY, &t, &options,
+					   &sent[i].op), 0);
+	}
+	wf_world_pass(30 * MS);
+}
+
+/*
+ * Offers fill the frames that a peer takes, up to the middle of one, whose rest leaves when the peer
+ * goes on and reads what is offered, before it hears that the send is cancelled.
+ */
+static void a_cancelled_send_keeps_its_body_where_half_of_its_offer_has_left(void **state)
+{
+	static struct wf_flight sent[SENDS], got[SENDS];
+	unsigned ended = 0;
+
+	(void)state;
+	setenv("WEFT_SLOTS", "24", 1);
+	wf_world_open(WF_WORLD_SHARED, 2, &slow);
+	wf_world_connect(0, 1);
+	begin_all(got, sent);
+	for (unsigned i = 0; i < SENDS; i++)
+		weft_cancel(sent[i].op);
+	wf_world_pass(30 * MS);
+	for (unsigned i = 0; i < SENDS; i++) {
+		ended += sent[i].outcomes;
+		/* The peer may read the body of an offer that has left, be it in part. */
+		assert_false(sent[i].outcomes && weft_op_executed(sent[i].op) != WEFT_EXECUTED_NO);
+	}
+	assert_in_range(ended, 1, SENDS - 1);
+	wf_world_freeze(1, false);
+	wf_flight_land(sent, SENDS, 5 * S);
+	wf_flight_land(got, SENDS, 5 * S);
+	wf_flight_free(sent, SENDS);
+	wf_flight_free(got, SENDS);
+	wf_world_end();
+	unsetenv("WEFT_SLOTS");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +350,7 @@ int main(void)
 		cmocka_unit_test(a_send_ends_well_where_its_step_has_ended_at_the_receiver),
 		cmocka_unit_test(a_send_ends_well_where_nobody_receives_its_tensor_in_time),
 		cmocka_unit_test(a_send_fails_where_its_tensor_can_not_be_handed_over),
+		cmocka_unit_test(a_cancelled_send_keeps_its_body_where_half_of_its_offer_has_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
