@@ -201,6 +201,15 @@ static int find(int asker, const struct end *there, const struct end *here, enum
 	return 0;
 }
 
+/* Has the connection @fd ended?  Then what was dialled has closed, and is nobody's any more. */
+static bool has_ended(int fd)
+{
+	char byte;
+	ssize_t count = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return !count || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 int wf_owner_check(int asker, int fd, enum wf_owner_end end, struct wf_error *e)
 {
 	static const char rule[] = "on loopback nodes of one user meet, unless WEFT_SECURITY=open";
@@ -208,6 +217,7 @@ int wf_owner_check(int asker, int fd, enum wf_owner_end end, struct wf_error *e)
 	socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
 	struct end from, to;
 	uint32_t uid;
+	int err;
 
 	if (getsockname(fd, &here.any, &here_bytes) || getpeername(fd, &there.any, &there_bytes))
 		return wf_error_set(e, -ENOTCONN, "the connection has ended: %s",
@@ -216,7 +226,10 @@ int wf_owner_check(int asker, int fd, enum wf_owner_end end, struct wf_error *e)
 		return 0;
 	from = end_of(&there);
 	to = end_of(&here);
-	if (find(asker, &from, &to, end, &uid))
+	err = find(asker, &from, &to, end, &uid);
+	if (err && end == WF_OWNER_DIALLED && has_ended(fd))
+		return wf_error_set(e, -ENOTCONN, "the connection has ended");
+	if (err)
 		return wf_error_set(e, -EACCES, "the kernel does not tell whose the other end is: "
 				    "%s", rule);
 	if (uid == geteuid())

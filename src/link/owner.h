@@ -23,8 +23,8 @@ enum wf_owner_end {
 /*
  * Check whose the other end of the TCP connection @fd is.  0: the connection does not go over
  * loopback, or both its ends are of this process's user.  -EACCES with a sentence: the other end is
- * somebody else's, or the kernel does not tell whose.  @asker is from wf_owner_open(), and may be
- * negative.
+ * somebody else's, or the kernel does not tell whose.  -ENOTCONN: the connection has ended.  @asker
+ * is from wf_owner_open(), and may be negative.
  */
 int wf_owner_check(int asker, int fd, enum wf_owner_end end, struct wf_error *e);
 

@@ -202,6 +202,19 @@ static void another_users_listener_is_refused(void **state)
 	(void)waitpid(child, NULL, 0);
 }
 
+/* A listener that closes over a connection has accepted nobody, and refuses nobody either. */
+static void a_connection_that_has_ended_is_no_strangers(void **state)
+{
+	struct wf_error e;
+	union address at;
+	int listener = listen_on(AF_INET, &at), fd = dial(&at);
+
+	(void)state;
+	(void)close(listener);
+	assert_int_equal(wf_owner_check(asker, fd, WF_OWNER_DIALLED, &e), -ENOTCONN);
+	(void)close(fd);
+}
+
 #define BOTH(test) \
 	cmocka_unit_test_setup_teardown(test, with_the_kernel, close_asker), \
 	cmocka_unit_test_setup_teardown(test, with_proc_alone, close_asker)
@@ -213,6 +226,7 @@ int main(void)
 		BOTH(an_ipv4_address_within_ipv6_is_found),
 		BOTH(another_user_who_dials_is_refused),
 		BOTH(another_users_listener_is_refused),
+		BOTH(a_connection_that_has_ended_is_no_strangers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
