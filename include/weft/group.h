@@ -23,6 +23,12 @@ struct weft_join_options {
 	const char *bootstrap; /* where rank and size are from, as WEFT_BOOTSTRAP; NULL: as it says */
 	const char *name;      /* tells several groups of a job apart; up to 63 bytes; NULL: "" */
 	uint64_t timeout_ns;   /* time for all processes to come; 0: WEFT_JOIN_TIMEOUT */
+	/*
+	 * Asked about ten times a second while weft_join() waits, in the thread that has called it:
+	 * not 0 gives the join up.  NULL: nothing does.
+	 */
+	int (*give_up)(void *arg);
+	void *arg;             /* for @give_up */
 };
 #define WEFT_JOIN_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_join_options)
 
@@ -30,13 +36,13 @@ struct weft_join_options {
  * Join the job of this process: wait until all its processes have joined, and learn the address of
  * each one's node.  A process that no launcher has started is a group of its own.  Returns @group
  * owned: free it with weft_group_close(), before @node closes.
- * -ETIMEDOUT: some did not come, and the sentence names their ranks.  -EINVAL: what the launcher
- * says can't be read, or differs between processes.  -EEXIST: another process has joined with this
- * rank.  -EADDRNOTAVAIL: the job has several hosts, and a node listens on loopback.  -ENOENT: the
- * launcher that was asked for has not started this process.  -EADDRINUSE: all ports of rank 0's
- * server are taken.  -EIO: PMIx failed.  -EPROTO: rank 0 lists other members than there are.
- * -ENOMEM.  -EDEADLK inside a callback.  Threads: any but @node's callbacks; in a manual node the
- * owner.
+ * -ETIMEDOUT: some did not come, and the sentence names their ranks.  -ECANCELED: the program gave
+ * the join up.  -EINVAL: what the launcher says can't be read, or differs between processes.
+ * -EEXIST: another process has joined with this rank.  -EADDRNOTAVAIL: the job has several hosts,
+ * and a node listens on loopback.  -ENOENT: the launcher that was asked for has not started this
+ * process.  -EADDRINUSE: all ports of rank 0's server are taken.  -EIO: PMIx failed.  -EPROTO: rank
+ * 0 lists other members than there are.  -ENOMEM.  -EDEADLK inside a callback.  Threads: any but
+ * @node's callbacks; in a manual node the owner.
  */
 WEFT_API int weft_join(struct weft_node *node, const struct weft_join_options *options,
 		       struct weft_group **group);

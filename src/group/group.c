@@ -58,8 +58,7 @@ static int join_alone(struct weft_group *g, struct wf_error *e)
 	return err ? wf_error_set(e, err, "no memory for a group") : 0;
 }
 
-static int join_as_root(struct weft_group *g, uint64_t until_ns, uint64_t limit_ns,
-			struct wf_error *e)
+static int join_as_root(struct weft_group *g, const struct wf_join_limit *limit, struct wf_error *e)
 {
 	struct wf_bootstrap *b;
 	char host[WF_JOIN_HOST_BYTES];
@@ -69,7 +68,7 @@ static int join_as_root(struct weft_group *g, uint64_t until_ns, uint64_t limit_
 	err = wf_bootstrap_open(g->node, host, &g->job, &b, e);
 	if (err)
 		return err;
-	err = wf_join_as_root(g->node, &g->job, b, until_ns, limit_ns, &g->members, e);
+	err = wf_join_as_root(g->node, &g->job, b, limit, &g->members, e);
 	wf_bootstrap_close(b, err ? WF_NS_PER_S : 10 * WF_NS_PER_S);
 	return err;
 }
@@ -96,21 +95,27 @@ static int make_peers(struct weft_group *g, struct wf_error *e)
 	return 0;
 }
 
-static int join(struct weft_group *g, const char *bootstrap, uint64_t limit_ns, struct wf_error *e)
+static int join(struct weft_group *g, const struct weft_join_options *given, struct wf_error *e)
 {
 	const struct wf_options *options = &g->node->workers[0].engine.options;
-	uint64_t limit = limit_ns ? limit_ns : options->join_ns;
-	uint64_t until = wf_clock_after(wf_clock_now(), limit);
-	int err = wf_job_find(options, bootstrap ? bootstrap : options->bootstrap, g->name, &g->job, e);
+	const char *bootstrap = given->bootstrap ? given->bootstrap : options->bootstrap;
+	struct wf_join_limit limit = {
+		.ns = given->timeout_ns ? given->timeout_ns : options->join_ns,
+		.give_up = given->give_up,
+		.arg = given->arg,
+	};
+	int err;
 
+	limit.until_ns = wf_clock_after(wf_clock_now(), limit.ns);
+	err = wf_job_find(options, bootstrap, g->name, &g->job, e);
 	if (!err)
 		err = check_reach(g, e);
 	if (!err && g->job.size == 1)
 		err = join_alone(g, e);
 	else if (!err && g->job.rank)
-		err = wf_join(g->node, &g->job, until, limit, &g->members, e);
+		err = wf_join(g->node, &g->job, &limit, &g->members, e);
 	else if (!err)
-		err = join_as_root(g, until, limit, e);
+		err = join_as_root(g, &limit, e);
 	return err ? err : make_peers(g, e);
 }
 
@@ -149,7 +154,7 @@ int weft_join(struct weft_node *node, const struct weft_join_options *options,
 		return -ENOMEM;
 	if (given.name)
 		strcpy(fresh->name, given.name);
-	err = join(fresh, given.bootstrap, given.timeout_ns, &e);
+	err = join(fresh, &given, &e);
 	if (err) {
 		close_group(fresh);
 		return wf_last_copy(&e);

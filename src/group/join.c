@@ -16,6 +16,7 @@
 #include "util/random.h"
 
 #define PAUSE_NS (100 * WF_NS_PER_MS) /* between two calls to one address; not tuned */
+#define ASK_NS (100 * WF_NS_PER_MS) /* between two questions to the program; not tuned */
 #define LOOK_NS WF_NS_PER_S /* between two looks at the board while a call runs */
 
 /* Ports of the job's host, and of loopback. */
@@ -34,7 +35,7 @@ struct attempt {
 struct join {
 	struct weft_node *node;
 	const struct wf_job *job;
-	uint64_t until_ns;
+	const struct wf_join_limit *limit;
 	Weft__Group__Member member;
 	const char *host;     /* host of this process, as wf_join_host() has it */
 	struct attempt attempts[ATTEMPTS_MAX];
@@ -133,7 +134,7 @@ static int call(const struct join *j, struct attempt *a)
 	uint64_t now = wf_clock_now();
 	int err;
 
-	options.op.timeout_ns = j->until_ns > now ? j->until_ns - now : 1;
+	options.op.timeout_ns = j->limit->until_ns > now ? j->limit->until_ns - now : 1;
 	err = weft_peer_open(j->node, a->address, &a->peer);
 	if (!err)
 		err = weft_stub_open(a->peer, &weft__group__bootstrap__descriptor, &a->stub);
@@ -146,10 +147,18 @@ static int call(const struct join *j, struct attempt *a)
 	return err ? err : weft_stream_read(a->stream, NULL, &a->read);
 }
 
-/* Begin the calls that are due.  Returns when the next will be. */
+/* Returns when a wait ends in which nothing comes, @ns after now or sooner. */
+static uint64_t wait_end(const struct wf_join_limit *limit, uint64_t ns)
+{
+	uint64_t end = wf_clock_after(wf_clock_now(), limit->give_up ? WF_MIN(ns, ASK_NS) : ns);
+
+	return WF_MIN(end, limit->until_ns);
+}
+
+/* Begin the calls that are due.  Returns when there is more to do. */
 static uint64_t begin_calls(struct join *j)
 {
-	uint64_t now = wf_clock_now(), next = j->until_ns;
+	uint64_t now = wf_clock_now(), next = wait_end(j->limit, WEFT_FOREVER);
 
 	for (unsigned i = 0; i < j->attempt_count; i++) {
 		struct attempt *a = &j->attempts[i];
@@ -362,10 +371,24 @@ static int wait_for_word(struct join *j, uint64_t next, struct wf_join_members *
 		   : heard(j, &j->attempts[index], members, e);
 }
 
-static int time_over(const struct join *j, uint64_t limit_ns, struct wf_error *e)
+/* 0: the wait goes on; -ETIMEDOUT; -ECANCELED: the program gives the join up. */
+static int is_over(const struct wf_join_limit *limit)
+{
+	if (limit->give_up && limit->give_up(limit->arg))
+		return -ECANCELED;
+	return wf_clock_now() < limit->until_ns ? 0 : -ETIMEDOUT;
+}
+
+static int given_up(const struct wf_job *job, struct wf_error *e)
+{
+	return wf_error_set(e, -ECANCELED, "the join of %u processes (%s) was given up by this one",
+			    job->size, job->launcher);
+}
+
+static int time_over(const struct join *j, struct wf_error *e)
 {
 	const struct wf_job *job = j->job;
-	double seconds = (double)limit_ns / (double)WF_NS_PER_S;
+	double seconds = (double)j->limit->ns / (double)WF_NS_PER_S;
 	const char *own = weft_node_address(j->node);
 	char ranks[256], hint[WF_SOCKET_ADDRESS_BYTES + 80] = "";
 
@@ -389,13 +412,13 @@ static int time_over(const struct join *j, uint64_t limit_ns, struct wf_error *e
 			    j->lost ? "; then rank 0 left, " : "", j->lost ? j->reason : "", hint);
 }
 
-int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns, uint64_t limit_ns,
+int wf_join(struct weft_node *node, const struct wf_job *job, const struct wf_join_limit *limit,
 	    struct wf_join_members *members, struct wf_error *e)
 {
 	char name[WF_BOOTSTRAP_JOB_BYTES], host[WF_JOIN_HOST_BYTES];
-	struct join j = { .node = node, .job = job, .until_ns = until_ns,
+	struct join j = { .node = node, .job = job, .limit = limit,
 			  .member = WEFT__GROUP__MEMBER__INIT };
-	int err = -EAGAIN;
+	int err = -EAGAIN, over = 0;
 
 	wf_bootstrap_name(job, name);
 	wf_join_host(host);
@@ -407,35 +430,36 @@ int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns,
 	j.host = host;
 	j.member.process = wf_random_u64();
 	list_addresses(&j);
-	while (err == -EAGAIN && wf_clock_now() < until_ns) {
+	while (err == -EAGAIN && !(over = is_over(limit))) {
 		err = look_at_board(&j, e);
 		if (!err)
 			err = wait_for_word(&j, begin_calls(&j), members, e);
 	}
 	if (err == -EAGAIN)
-		err = time_over(&j, limit_ns, e);
+		err = over == -ECANCELED ? given_up(job, e) : time_over(&j, e);
 	for (unsigned i = 0; i < j.attempt_count; i++)
 		stop(&j.attempts[i]);
 	return err;
 }
 
 int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_bootstrap *b,
-		    uint64_t until_ns, uint64_t limit_ns, struct wf_join_members *members,
+		    const struct wf_join_limit *limit, struct wf_join_members *members,
 		    struct wf_error *e)
 {
-	struct join j = { .node = node, .job = job, .met = true };
-	int err = -EAGAIN;
+	struct join j = { .node = node, .job = job, .limit = limit, .met = true };
+	int err = -EAGAIN, over = 0;
 
 	/* A manual node is driven meanwhile, as others may have it as their peer already. */
-	while (err == -EAGAIN && wf_clock_now() < until_ns) {
-		uint64_t look = wf_clock_after(wf_clock_now(), PAUSE_NS);
-
-		err = wf_bootstrap_wait(b, node->manual && look < until_ns ? look : until_ns, members, e);
+	while (err == -EAGAIN && !(over = is_over(limit))) {
+		err = wf_bootstrap_wait(b, wait_end(limit, node->manual ? PAUSE_NS : WEFT_FOREVER),
+					members, e);
 		if (err == -EAGAIN && node->manual)
 			weft_poll(node, 0);
 	}
 	if (err != -EAGAIN)
 		return err;
+	if (over == -ECANCELED)
+		return given_up(job, e);
 	j.missing_known = wf_bootstrap_missing(b, j.missing, &j.missing_count);
-	return time_over(&j, limit_ns, e);
+	return time_over(&j, e);
 }

@@ -15,6 +15,14 @@
 
 struct wf_bootstrap;
 
+/* How long a join waits for others. */
+struct wf_join_limit {
+	uint64_t until_ns;
+	uint64_t ns;               /* from the beginning to @until_ns, as the sentence says */
+	int (*give_up)(void *arg); /* of the program, see struct weft_join_options */
+	void *arg;
+};
+
 /* Members of a group, by rank. */
 struct wf_join_members {
 	uint32_t size;
@@ -24,15 +32,15 @@ struct wf_join_members {
 };
 
 /*
- * Join the group of @job with @node until @until_ns, which is @limit_ns after the beginning, as the
- * sentence says.  -ETIMEDOUT, -EINVAL, -EEXIST, -EADDRNOTAVAIL, -ENOMEM.
+ * Join the group of @job with @node within @limit.  -ETIMEDOUT, -ECANCELED, -EINVAL, -EEXIST,
+ * -EADDRNOTAVAIL, -ENOMEM.
  */
-int wf_join(struct weft_node *node, const struct wf_job *job, uint64_t until_ns, uint64_t limit_ns,
+int wf_join(struct weft_node *node, const struct wf_job *job, const struct wf_join_limit *limit,
 	    struct wf_join_members *members, struct wf_error *e);
 
 /* Join as rank 0, whose server is @b; else as wf_join(). */
 int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_bootstrap *b,
-		    uint64_t until_ns, uint64_t limit_ns, struct wf_join_members *members,
+		    const struct wf_join_limit *limit, struct wf_join_members *members,
 		    struct wf_error *e);
 
 #define WF_JOIN_HOST_BYTES 128

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * member [--manual] [--name NAME]...: a process of a job.  Joins a group, or one of each NAME, prints
+ * member [--manual] [--give-up] [--name NAME]...: a process of a job.  Joins a group, or one of each NAME, prints
  * what it is told of itself, sends a tensor to each other rank, sums up numbers of all, and ends.
+ * With --give-up it says when it joins, and SIGUSR1 makes it give that up.
  */
 #include <err.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 #define NAMES_MAX 6
 
 static int64_t one = 1;
+static volatile sig_atomic_t told;
 
 /* A tensor of one number, at @number. */
 static struct weft_tensor tensor_of(int64_t *number)
@@ -90,12 +94,25 @@ static void sum_up(struct weft_group *group, int64_t count)
 	free(numbers);
 }
 
+static void tell(int signal)
+{
+	(void)signal;
+	told = 1;
+}
+
+static int is_told(void *arg)
+{
+	(void)arg;
+	return told;
+}
+
 static struct weft_group *join(struct weft_node *node, const char *name)
 {
 	struct weft_join_options options = WEFT_JOIN_OPTIONS_INIT;
 	struct weft_group *group;
 
 	options.name = name;
+	options.give_up = is_told;
 	check(weft_join(node, &options, &group), "join");
 	printf("rank %u of %u, local %u of %u, by %s\n", weft_group_rank(group),
 	       weft_group_size(group), weft_group_local_rank(group),
@@ -111,10 +128,13 @@ int main(int argc, char **argv)
 	const char *names[NAMES_MAX] = { "" };
 	struct weft_node *node;
 	unsigned count = 0;
+	bool say = false;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--manual"))
 			options.mode = WEFT_MANUAL;
+		else if (!strcmp(argv[i], "--give-up"))
+			say = true;
 		else if (!strcmp(argv[i], "--name") && i + 1 < argc && count < NAMES_MAX)
 			names[count++] = argv[++i];
 		else
@@ -122,6 +142,11 @@ int main(int argc, char **argv)
 	}
 	count = count ? count : 1;
 	check(weft_node_open(&options, &node), "node");
+	if (say) {
+		signal(SIGUSR1, tell);
+		puts("joins");
+		fflush(stdout);
+	}
 	for (unsigned i = 0; i < count; i++)
 		groups[i] = join(node, names[i]);
 	for (unsigned i = 0; i < count; i++)

@@ -469,6 +469,128 @@ static void a_node_that_closes_fails_the_group(void **state)
 	}
 }
 
+/* Every collective, when one process is missing, or has tensors of another length. */
+
+#define KINDS 9
+#define PART 50000 /* floats, too long to be sent whole */
+
+static float parts[RANKS][PART + 1];
+static float wholes[RANKS][RANKS * (PART + 1)], exchanged[RANKS][RANKS * (PART + 1)];
+
+/* Begin collective @kind in @rank, whose parts have @length floats; the root is rank 3. */
+static struct weft_op *begin(unsigned kind, unsigned rank, int64_t length, uint64_t timeout_ns)
+{
+	struct weft_op_options o = WEFT_OP_OPTIONS_INIT;
+	struct weft_group *g = groups[rank];
+	int64_t whole_length = length * RANKS;
+	struct weft_tensor part = tensor_of(parts[rank], &length, WEFT_FLOAT, 32);
+	struct weft_tensor whole = tensor_of(wholes[rank], &whole_length, WEFT_FLOAT, 32);
+	struct weft_tensor other = tensor_of(wholes[rank], &length, WEFT_FLOAT, 32);
+	struct weft_tensor spread = tensor_of(exchanged[rank], &whole_length, WEFT_FLOAT, 32);
+	struct weft_op *op;
+	int err = 0;
+
+	o.timeout_ns = timeout_ns;
+	switch (kind) {
+	case 0: err = weft_all_reduce(g, &part, &part, WEFT_SUM, &o, &op); break;
+	case 1: err = weft_reduce(g, 3, &part, &other, WEFT_SUM, &o, &op); break;
+	case 2: err = weft_reduce_scatter(g, &whole, &part, WEFT_SUM, &o, &op); break;
+	case 3: err = weft_all_gather(g, &part, &whole, &o, &op); break;
+	case 4: err = weft_gather(g, 3, &part, &whole, &o, &op); break;
+	case 5: err = weft_scatter(g, 3, &whole, &part, &o, &op); break;
+	case 6: err = weft_all_to_all(g, &whole, &spread, &o, &op); break;
+	case 7: err = weft_group_broadcast(g, 3, &part, &o, &op); break;
+	default: err = weft_barrier(g, &o, &op);
+	}
+	check(err);
+	return op;
+}
+
+/*
+ * All of @count operations end.  Those that need nothing of the process at fault may end well, at
+ * least one fails, and those that fail have one of two outcomes.
+ */
+static void some_fail(struct weft_op **ops, unsigned count, enum weft_status one,
+		      enum weft_status other)
+{
+	unsigned failed = 0;
+
+	for (unsigned r = 0; r < count; r++) {
+		enum weft_status status;
+
+		check(weft_finish(ops[r], &status));
+		if (status != WEFT_OK && status != one && status != other)
+			fail_msg("rank %u: %s: %s", r, weft_status_name(status), weft_error());
+		failed += status != WEFT_OK;
+	}
+	assert_true(failed);
+}
+
+/* Have groups of their own for each kind of collective. */
+static void for_every_collective(void (*try)(unsigned kind))
+{
+	for (unsigned kind = 0; kind < KINDS; kind++) {
+		open_groups(NULL);
+		try(kind);
+		close_groups(NULL);
+	}
+}
+
+/* Rank 3 is gone for those who know it: all have met. */
+static void begin_and_close_rank_3(unsigned kind)
+{
+	struct weft_op *ops[RANKS];
+
+	for (unsigned r = 0; r < RANKS; r++)
+		ops[r] = begin(6, r, PART, 0);
+	end_well(ops);
+	for (unsigned r = 0; r < RANKS - 1; r++)
+		ops[r] = begin(kind, r, PART, 0);
+	check(weft_group_close(groups[3]));
+	groups[3] = NULL;
+	check(weft_node_close(nodes[3]));
+	nodes[3] = NULL;
+	some_fail(ops, RANKS - 1, WEFT_UNAVAILABLE, WEFT_UNAVAILABLE);
+}
+
+static void every_collective_fails_when_a_process_leaves(void **state)
+{
+	(void)state;
+	for_every_collective(begin_and_close_rank_3);
+}
+
+static void begin_without_rank_3(unsigned kind)
+{
+	struct weft_op *ops[RANKS - 1];
+
+	for (unsigned r = 0; r < RANKS - 1; r++)
+		ops[r] = begin(kind, r, PART, 300000000);
+	some_fail(ops, RANKS - 1, WEFT_DEADLINE_EXCEEDED, WEFT_DEADLINE_EXCEEDED);
+}
+
+static void every_collective_fails_when_a_process_is_late(void **state)
+{
+	(void)state;
+	for_every_collective(begin_without_rank_3);
+}
+
+static void begin_with_other_tensors_in_rank_3(unsigned kind)
+{
+	struct weft_op *ops[RANKS];
+
+	if (kind == KINDS - 1) /* a barrier has no tensors */
+		return;
+	for (unsigned r = 0; r < RANKS; r++)
+		ops[r] = begin(kind, r, r == 3 ? PART + 1 : PART, 0);
+	some_fail(ops, RANKS, WEFT_INVALID_ARGUMENT, WEFT_INVALID_ARGUMENT);
+}
+
+static void every_collective_fails_when_one_process_has_tensors_of_another_length(void **state)
+{
+	(void)state;
+	for_every_collective(begin_with_other_tensors_in_rank_3);
+}
+
 static void tensors_that_can_not_be_combined_are_refused(void **state)
 {
 	float numbers[8] = { 0 };
@@ -515,6 +637,10 @@ int main(void)
 		TEST(a_part_that_is_dead_is_refused),
 		TEST(a_cancel_in_one_process_fails_all),
 		TEST(a_node_that_closes_fails_the_group),
+		cmocka_unit_test(every_collective_fails_when_a_process_leaves),
+		cmocka_unit_test(every_collective_fails_when_a_process_is_late),
+		cmocka_unit_test(
+			every_collective_fails_when_one_process_has_tensors_of_another_length),
 		TEST(tensors_that_can_not_be_combined_are_refused),
 	};
 

@@ -375,6 +375,24 @@ static void all_hear_which_ranks_are_missing(void **state)
 	assert_non_null(strstr(process_err(&members[0]), "(Connection timed out)"));
 }
 
+static void a_program_gives_a_join_up(void **state)
+{
+	static const char *const threaded[] = { "--give-up", NULL };
+	static const char *const manual[] = { "--give-up", "--manual", NULL };
+
+	(void)state;
+	for (unsigned rank = 0; rank < 2; rank++) {
+		start_by_hand(2 * rank, rank, 3, a_port(), NULL, threaded);
+		start_by_hand(2 * rank + 1, rank, 3, a_port(), NULL, manual);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(process_says(&members[i], "joins", PROCESS_LIMIT_MS));
+	for (unsigned i = 0; i < 4; i++)
+		process_signal(&members[i], SIGUSR1);
+	for (unsigned i = 0; i < 4; i++)
+		fails_with(i, "the join of 3 processes (address) was given up by this one");
+}
+
 static void others_hear_that_rank_0_is_missing(void **state)
 {
 	(void)state;
@@ -464,6 +482,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_rank_that_died_before_all_were_there_may_come_again,
 					  stop_all),
 		cmocka_unit_test_teardown(all_hear_which_ranks_are_missing, stop_all),
+		cmocka_unit_test_teardown(a_program_gives_a_join_up, stop_all),
 		cmocka_unit_test_teardown(others_hear_that_rank_0_is_missing, stop_all),
 		cmocka_unit_test_teardown(others_hear_that_rank_0_is_on_loopback_elsewhere, stop_all),
 		cmocka_unit_test_teardown(
