@@ -28,6 +28,7 @@ struct Target : Metadata {
 struct Request : Handle {
 	std::shared_ptr<Transfer> transfer;
 	bool given_up = false;
+	Guest::Asked asked{0};
 };
 
 }  // namespace
@@ -41,7 +42,7 @@ Engine::Engine(const BackendOptions *options)
 	if (failed)
 		return;
 	node_ = std::make_shared<Node>(node);
-	failed = mailbox_.open(node, inbox_) != SUCCESS;
+	failed = mailbox_.open(node, inbox_) != SUCCESS || guest_.open(node) != SUCCESS;
 	if (!failed)
 		log_line(LOG_INFO, "agent %s is at %s", agent.c_str(), weft_node_address(node));
 }
@@ -52,6 +53,7 @@ Engine::~Engine()
 	mailbox_.close();
 	inbox_->close();
 	connections_.clear();
+	guest_.close();
 	if (node_)
 		node_->close();
 }
@@ -173,7 +175,11 @@ Status Engine::post(const Direction &, const List<Located> &, const List<Located
 
 Status Engine::check(Handle *handle) const
 {
-	return static_cast<Request *>(handle)->transfer->check();
+	auto *request = static_cast<Request *>(handle);
+
+	if (request->transfer->check() == IN_PROGRESS)
+		guest_.again(&request->asked);
+	return request->transfer->check();
 }
 
 /*
@@ -262,7 +268,13 @@ Status Engine::load_own_memory(Metadata *registered, Metadata *&out)
 Status Engine::take_notifications(Notifications &out)
 {
 	return status_guard([&] {
+		size_t before = out.size();
+
 		inbox_->take(&out);
+		if (out.size() == before) {
+			guest_.again(&asked_);
+			inbox_->take(&out);
+		}
 		return SUCCESS;
 	});
 }

@@ -3,7 +3,8 @@
  * Engine: the backend that NIXL makes for one agent.
  *
  * The engine is a node of weft, with a thread of weft's own: what other agents ask for goes on
- * whether or not the program polls, and progress of NIXL's settings changes nothing.
+ * whether or not the program polls, and progress of NIXL's settings changes nothing.  A program that
+ * polls in a loop does that thread's work meanwhile (guest.h).
  *
  * Threads: any, as NIXL's functions are; made and destroyed by one.
  */
@@ -17,6 +18,7 @@
 #include "backend.h"
 #include "connection.h"
 #include "copier.h"
+#include "guest.h"
 #include "inbox.h"
 #include "mailbox.h"
 #include "node.h"
@@ -69,6 +71,8 @@ private:
 	std::shared_ptr<Inbox> inbox_;
 	Mailbox mailbox_;
 	mutable Copier copier_;
+	Guest guest_;
+	Guest::Asked asked_{0}; /* for notifications */
 
 	mutable std::mutex lock_; /* protects the next */
 	std::unordered_map<std::string, std::shared_ptr<Connection>> connections_;
