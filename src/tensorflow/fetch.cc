@@ -136,6 +136,8 @@ void Fetch::by_weft()
 		/* A cancel ends what has begun, and what has not begun by then never does. */
 		mutex_lock l(mu_);
 
+		weft_op_free(call_);
+		call_ = nullptr;
 		failed = status_;
 		err = failed.ok() ? weft_call_open(peer_->stub, &o, &service, &op) : 0;
 		if (err) {
@@ -236,7 +238,10 @@ static std::string remote_words(const std::string &task, bool lost)
 	       (lost ? "failed to connect to all addresses; " : "") + "the call went over weft";
 }
 
-/* Tell of a failure of weft's, unless gRPC can do what weft never could with this peer. */
+/*
+ * Tell of a failure of weft's, unless gRPC can do what weft never could with this peer, or a new
+ * link what a dead one could not.
+ */
 void Fetch::fail_weft(weft_op *op)
 {
 	enum weft_status code = weft_op_status(op);
@@ -247,12 +252,19 @@ void Fetch::fail_weft(weft_op *op)
 	/* A peer that has answered is not lost, even if what it answers is UNAVAILABLE. */
 	bool answered = weft_op_executed(op) == WEFT_EXECUTED_YES;
 	bool lost = code == WEFT_UNAVAILABLE && !answered && status().ok();
+	bool unheard = lost && weft_op_executed(op) == WEFT_EXECUTED_NO;
 
 	if (answered)
 		transport_->came(peer_.get(), "");
-	if (lost && !peer_->met && weft_op_executed(op) == WEFT_EXECUTED_NO) {
+	if (unheard && !peer_->met) {
 		transport_->avoid(peer_, why);
 		run_([this] { without_weft(); });
+		return;
+	}
+	if (unheard && !again_) {
+		/* A peer that stood still has links that are dead; it may be there over a new one. */
+		again_ = true;
+		run_([this] { by_weft(); });
 		return;
 	}
 	if (lost)

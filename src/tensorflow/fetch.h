@@ -113,6 +113,7 @@ private:
 	const Origin origin_;
 	std::shared_ptr<Peer> peer_;
 	bool came_ = false;
+	bool again_ = false; /* second try over weft */
 
 	tensorflow::WorkerInterface *worker_ = nullptr;
 	tensorflow::CallOptions opts_;
