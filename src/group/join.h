@@ -19,7 +19,7 @@ struct wf_bootstrap;
 struct wf_join_limit {
 	uint64_t until_ns;
 	uint64_t ns;               /* from the beginning to @until_ns, as the sentence says */
-	int (*give_up)(void *arg); /* of the program, see struct weft_join_options */
+	int (*give_up)(void *arg); /* see struct weft_join_options */
 	void *arg;
 };
 

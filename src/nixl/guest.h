@@ -34,13 +34,13 @@ public:
 	void close();
 
 	/*
-	 * What was asked for at @asked has not come: turn the loop for a moment if this is soon after,
-	 * as in a loop of the program's that does nothing else.
+	 * Turn the loop for a moment, for what has not come, if that was asked for at @asked, just
+	 * before, as in a loop of the program's that does nothing else.
 	 */
 	void again(Asked *asked) const;
 
 private:
-	struct weft_queue *queue_ = nullptr; /* of no operations: to wait for it is to turn the loop */
+	struct weft_queue *queue_ = nullptr; /* no operation ends there: to wait for it is to turn the loop */
 };
 
 }  // namespace weft_nixl
