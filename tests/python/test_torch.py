@@ -182,6 +182,63 @@ def test_a_future_is_told_when_a_collective_has_ended(tmp_path):
     ''')
 
 
+def test_what_hangs_on_a_future_may_wait_for_others(tmp_path):
+    ends_well(tmp_path, '''
+        def next_one(done):
+            return dist.all_reduce(done.value()[0] / size, async_op=True).get_future().wait()[0]
+        futures = [dist.all_reduce(torch.ones(100000), async_op=True).get_future() for _ in range(3)]
+        for future in [future.then(next_one).then(next_one) for future in futures]:
+            assert (future.wait() == size).all()
+    ''')
+
+
+def test_a_future_is_told_of_results_that_do_not_fit(tmp_path):
+    ends_well(tmp_path, '''
+        work = dist.all_gather([torch.zeros(3)] * size, torch.ones(4), async_op=True)
+        future = work.get_future()
+        try:
+            future.wait()
+        except RuntimeError:
+            os.write(1, b'it was told\\n')
+        dist.all_reduce(torch.ones(3))
+    ''')
+
+
+def test_tensors_pass_between_two_ranks_in_any_shape(tmp_path):
+    ends_well(tmp_path, '''
+        if rank == 0:
+            dist.send(torch.arange(6.), 1)
+            dist.send(torch.tensor(5.), 1)
+        elif rank == 1:
+            x, y = torch.zeros(2, 3), torch.zeros(1)
+            dist.recv(x, 0)
+            dist.recv(y, 0)
+            assert x[1, 2] == 5 and y[0] == 5
+    ''')
+
+
+def test_a_job_joins_again_and_so_do_its_forked_children(tmp_path):
+    ends_well(tmp_path, '''
+        for i in range(3):
+            dist.barrier()
+            dist.destroy_process_group()
+            dist.init_process_group('weft')
+            x = torch.ones(3)
+            dist.all_reduce(x)
+            assert (x == size).all()
+        dist.barrier()
+        dist.destroy_process_group()
+        child = os.fork()
+        if not child:
+            dist.init_process_group('weft')
+            dist.all_reduce(x)
+            dist.barrier()
+            os._exit(0 if (x == size ** 2).all() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        dist.init_process_group('weft')
+    ''')
+
+
 @pytest.mark.parametrize('device', DEVICES)
 def test_models_train_as_in_one_process(tmp_path, device):
     ends_well(tmp_path, '''

@@ -16,7 +16,7 @@ from torch._C._distributed_c10d import Backend as C10dBackend
 from torch._C._distributed_c10d import ReduceOp
 
 import weft
-from .host import Host, flat
+from .host import Host, flat, row
 from .work import ReceiveWork, Reaper, Work, error_of
 
 REDUCTIONS = ((ReduceOp.SUM, 'sum'), (ReduceOp.AVG, 'average'), (ReduceOp.PRODUCT, 'product'),
@@ -28,6 +28,16 @@ Base = C10dBackend if hasattr(C10dBackend, 'all_gather_single') else dist.Proces
 
 _lock = threading.Lock()
 _open = []   # the process's node and its reaper, once a group needs them
+
+
+def _forget():
+    """In a child: the node is its parent's, whose threads may have had the lock."""
+    global _lock
+    _lock = threading.Lock()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def node():
@@ -74,12 +84,14 @@ class WeftBackend(Base):
 
     def _meet(self, store):
         """Learn all addresses, and the numbers of the group, from rank 0."""
+        # A store may have what an earlier group of its name has left.
+        here = 'weft/%d' % store.add('weft/times/%d' % self._me, 1)
         if not self._me:
-            store.set('weft/numbers', '%d %d' % tuple(int.from_bytes(os.urandom(7), 'little') | 1
-                                                      for _ in range(2)))
-        store.set('weft/%d' % self._me, self._node.address)
-        addresses = [store.get('weft/%d' % rank).decode() for rank in range(self._size)]
-        number, self._step = map(int, store.get('weft/numbers').decode().split())
+            store.set(here + '/numbers', '%d %d' % tuple(int.from_bytes(os.urandom(7), 'little') | 1
+                                                         for _ in range(2)))
+        store.set('%s/%d' % (here, self._me), self._node.address)
+        addresses = [store.get('%s/%d' % (here, rank)).decode() for rank in range(self._size)]
+        number, self._step = map(int, store.get(here + '/numbers').decode().split())
         self._group = self._node.group(self._me, addresses, number)
         self._peers = [None if rank == self._me else self._group.peer(rank)
                        for rank in range(self._size)]
@@ -133,11 +145,11 @@ class WeftBackend(Base):
     # Point to point.
 
     def _send(self, tensor, rank, key):
-        return self._peers[rank].send(self._step, key, flat(tensor), timeout=self._timeout,
+        return self._peers[rank].send(self._step, key, row(tensor), timeout=self._timeout,
                                       stream=stream_of(tensor))
 
     def _recv(self, tensor, rank, key):
-        return self._node.recv(self._step, key, into=flat(tensor), peer=self._peers[rank],
+        return self._node.recv(self._step, key, into=row(tensor), peer=self._peers[rank],
                                timeout=self._timeout, stream=stream_of(tensor))
 
     def _to_self(self, rank):
@@ -154,7 +166,7 @@ class WeftBackend(Base):
 
     def recv_anysource(self, tensors, tag=0):
         tensor = one_of(tensors)
-        operation = self._node.recv(self._step, 'tag %d' % tag, into=flat(tensor),
+        operation = self._node.recv(self._step, 'tag %d' % tag, into=row(tensor),
                                     timeout=self._timeout, stream=stream_of(tensor))
         ranks = {peer.name: rank for rank, peer in enumerate(self._peers) if peer}
         return ReceiveWork(tensors, operation, ranks.get)
@@ -280,7 +292,7 @@ class WeftBackend(Base):
             del host   # pairs of ranks take devices' memory as it is
             key = 'exchange %d' % self._sequence
             others = [(self._me + i) % self._size for i in range(1, self._size)]
-            outs[self._me].copy_(parts[self._me])
+            row(outs[self._me]).copy_(row(parts[self._me]))
             return [self._recv(outs[rank], rank, key) for rank in others if outs[rank].numel()] + \
                 [self._send(parts[rank], rank, key) for rank in others if parts[rank].numel()]
         return self._collective(tensors, begin)

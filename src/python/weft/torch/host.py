@@ -16,6 +16,11 @@ def flat(tensor):
     return tensor.detach()
 
 
+def row(tensor):
+    """A tensor as it passes between two ranks, who may see it in different shapes."""
+    return flat(tensor).view(-1)
+
+
 class Host:
     """What the tensors of one collective have on the host.
 

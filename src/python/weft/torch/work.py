@@ -1,27 +1,58 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Works: operations of weft as PyTorch waits for them."""
+import queue
 import select
 import threading
 
 import torch
 import torch.distributed as dist
 
+from .. import aio
 from ..errors import Error
 
 
 class Reaper:
-    """A thread that tells futures of operations that have ended, for as long as the node is open."""
+    """A thread that hears which operations have ended, for as long as the node is open."""
     def __init__(self, node):
         self.node = node
         self.fd = node._queue_fd()
-        threading.Thread(target=self.run, name='weft futures', daemon=True).start()
+        threading.Thread(target=self.run, name='weft reaper', daemon=True).start()
 
     def run(self):
         """Sleep until something has ended, without the GIL."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
         while not self.node.closed:
-            select.select([self.fd], [], [], 1)
-            for tell in self.node._drain():
-                tell()
+            poll.poll(1000)
+            aio._wake(self.node._drain())
+
+
+class Tellers:
+    """Threads that tell futures.  What a program has hung on a future runs in one of them, and may wait
+    for other futures: there is always a thread for the next."""
+    def __init__(self):
+        self.tells = queue.SimpleQueue()
+        self.lock = threading.Lock()
+        self.free = 0   # threads that have nothing to tell, and tells that wait taken off
+
+    def add(self, tell):
+        """Have @tell called, which raises nothing, soon."""
+        with self.lock:
+            if self.free:
+                self.free -= 1
+            else:
+                threading.Thread(target=self.run, name='weft futures', daemon=True).start()
+        self.tells.put(tell)
+
+    def run(self):
+        """Tell one after the other."""
+        while True:
+            self.tells.get()()
+            with self.lock:
+                self.free += 1
+
+
+_tellers = Tellers()
 
 
 def error_of(failure):
@@ -42,13 +73,15 @@ class Work(dist._Work):
         self.after = after
         self.lock = threading.Lock()
         self.future = None
+        self.told = False   # the future is, or is about to be
         self.failure = None
         self.finished = False
 
     def finish(self, seconds=None):
         """Wait for all, and do what is left.  Raises how the first has failed."""
         for operation in self.operations:
-            operation.wait(seconds)
+            if not operation.wait(seconds):
+                raise TimeoutError('the operation has not ended yet')
         with self.lock:
             if not self.finished:
                 try:
@@ -58,6 +91,8 @@ class Work(dist._Work):
                         self.after()
                 except Error as failure:
                     self.failure = error_of(failure)
+                except Exception as failure:   # pylint: disable=broad-exception-caught
+                    self.failure = failure   # tensors do not take what came
                 self.operations = self.operations if self.failure else []
                 self.after = None
                 self.finished = True
@@ -85,7 +120,7 @@ class Work(dist._Work):
         if self.is_completed() and not self.finished:
             try:
                 self.finish()
-            except dist.DistBackendError:
+            except Exception:   # pylint: disable=broad-exception-caught
                 pass
         return self.failure
 
@@ -103,25 +138,32 @@ class Work(dist._Work):
             if self.future:
                 return self.future
             self.future = torch.futures.Future()
-        waiting = [operation for operation in self.operations if operation._tell(self.tell)]
-        if not waiting:
+        for operation in self.operations:
+            operation._tell(self.ended)
+        if self.is_first_to_tell():   # nothing hangs on the future yet
             self.tell()
         return self.future
 
-    def tell(self):
+    def is_first_to_tell(self):
+        """Whether all have ended, which nobody has seen before."""
+        with self.lock:
+            first = not self.told and self.is_completed()
+            self.told |= first
+        return first
+
+    def ended(self):
         """An operation has ended: with the last of them the future is told."""
-        if not self.is_completed():
-            return
+        if self.is_first_to_tell():
+            _tellers.add(self.tell)
+
+    def tell(self):
+        """Tell the future how all have ended."""
         try:
             self.finish()
-            outcome = None
-        except dist.DistBackendError as failure:
-            outcome = failure
-        if not self.future.done():
-            if outcome:
-                self.future.set_exception(outcome)
-            else:
-                self.future.set_result(self.tensors)
+        except Exception as failure:   # pylint: disable=broad-exception-caught
+            self.future.set_exception(failure)
+        else:
+            self.future.set_result(self.tensors)
 
 
 class ReceiveWork(Work):
