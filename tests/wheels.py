@@ -140,13 +140,14 @@ def install(python, weft, source, name, flags=''):
     """Build the package at @source against the libweft of the build @weft, and install it in a folder
     of that build called @name, unless it is there.  The folder, for PYTHONPATH."""
     work = os.path.join(os.path.abspath(weft), 'tests', name)
+    site = os.path.join(work, 'site')
     build_once(work, digest(python, weft, source),
-               lambda: pip_install(python, weft, source, work, flags))
-    return os.path.join(work, 'site')
+               lambda: pip(python, weft, source, work, ['install', '--no-index', '--target', site], flags))
+    return site
 
 
-def pip_install(python, weft, source, work, flags):
-    """Build a copy of @source, which may be read-only, as pip needs it."""
+def pip(python, weft, source, work, command, flags=''):
+    """Let pip do @command with a copy of the package at @source, which may be read-only."""
     copy = os.path.join(work, 'source')
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns('__pycache__', 'build'))
     for folder, _, _ in os.walk(copy):
@@ -154,6 +155,16 @@ def pip_install(python, weft, source, work, flags):
     path = os.pathsep.join((os.path.dirname(python), os.environ.get('PATH', '')))
     env = dict(os.environ, PATH=path, PKG_CONFIG_PATH=package(weft, work), CXXFLAGS=flags,
                LDFLAGS=flags)
-    build([python, '-m', 'pip', 'install', '-v', '--disable-pip-version-check', '--no-deps',
-           '--no-build-isolation', '--no-index', '--target', os.path.join(work, 'site'), copy],
-          work, 'the package', env=env)
+    build([python, '-m', 'pip', command[0], '-v', '--disable-pip-version-check', '--no-deps',
+           '--no-build-isolation', *command[1:], copy], work, 'the package', env=env)
+
+
+def wheel(python, weft, source, work):
+    """Build a wheel of the package at @source, with the libweft of the build @weft in it and what that
+    is linked with, by auditwheel.  Its path, in @work."""
+    raw, whole = (os.path.join(work, name) for name in ('raw', 'wheel'))
+    pip(python, weft, source, work, ['wheel', '-w', raw])
+    build([python, '-m', 'auditwheel', 'repair', '-w', whole, *glob.glob(os.path.join(raw, '*.whl'))],
+          work, 'the wheel', env=dict(os.environ, PATH=os.pathsep.join((os.path.dirname(python),
+                                                                        os.environ.get('PATH', '')))))
+    return glob.glob(os.path.join(whole, '*.whl'))[0]

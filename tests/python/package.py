@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the package for Python is built and tested with, and the package itself beside a build of weft,
 for tests and benchmarks."""
+import glob
 import os
 import sys
 
@@ -16,6 +17,22 @@ def environment(with_torch=False):
     if with_torch:
         return wheels.environment('python-all', NEEDED + ['torch'])
     return wheels.environment('python', NEEDED)
+
+
+def install_wheel(python, build):
+    """Build a wheel that has libweft in it by scripts/wheel, and install it.  Its folder, for
+    PYTHONPATH."""
+    work = os.path.join(os.path.abspath(build), 'tests', 'python-wheel')
+    site, script = os.path.join(work, 'site'), os.path.join(TOP, 'scripts', 'wheel')
+    source = os.path.join(TOP, 'src', 'python')
+
+    def make():
+        wheels.build([script, build, work], work, 'the wheel')
+        wheels.build([python, '-m', 'pip', 'install', '--disable-pip-version-check', '--no-deps',
+                      '--no-index', '--target', site, *glob.glob(os.path.join(work, '*.whl'))],
+                     work, 'the wheel')
+    wheels.build_once(work, wheels.digest(python, build, source), make)
+    return site
 
 
 def install(python, build):
