@@ -5,19 +5,21 @@
 #include <nanobind/stl/string.h>
 
 #include "errors.h"
+#include "served_call.h"
 
 using namespace nb::literals;
 
 /* Options of a call as Python gives them. */
 struct CallOptions {
-	CallOptions(Flight &flight, nb::handle timeout, nb::handle metadata, nb::handle retry,
-		    uint64_t bytes_max)
+	CallOptions(Flight &flight, nb::handle timeout, nb::handle metadata, const ServedCall *parent,
+		    nb::handle retry, uint64_t bytes_max)
 		: pairs(metadata)
 	{
 		fill(o.op, flight, timeout);
 		o.metadata = pairs.get();
 		o.metadata_count = pairs.count();
 		o.message_bytes_max = bytes_max;
+		o.parent = parent ? parent->get() : nullptr;
 		if (retry.is_none())
 			return;
 		r.attempts = nb::cast<unsigned>(retry[0]);
@@ -73,20 +75,21 @@ static nb::object reply_of(Flight &flight)
 }
 
 static Operation call(const Stub &stub, unsigned method, const nb::bytes &request, nb::handle timeout,
-		      nb::handle metadata, nb::handle retry, uint64_t bytes_max, nb::handle arrays)
+		      nb::handle metadata, const ServedCall *parent, nb::handle retry, uint64_t bytes_max,
+		      nb::handle arrays)
 {
 	auto flight = std::make_unique<Flight>(stub.shared());
-	CallOptions options(*flight, timeout, metadata, retry, bytes_max);
+	CallOptions options(*flight, timeout, metadata, parent, retry, bytes_max);
+	Attached taken(stub.shared(), arrays);
 	Message message(stub.service()->method(method).input, request);
 	ProtobufCService *service;
 
 	flight->result = reply_of;
 	flight->keeps = stub.service();
 	check(weft_call_open(stub.get(), &options.o, &service, &flight->op));
-	attach_all(stub.shared(), arrays,
-		   [&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
-			   return weft_call_attach(flight->op, t, o, op);
-		   });
+	taken.attach([&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
+		return weft_call_attach(flight->op, t, o, op);
+	});
 	service->invoke(service, method, message.get(), ignore_reply, nullptr);
 	return Operation(std::move(flight));
 }
@@ -99,36 +102,37 @@ public:
 	       weft_stream *stream)
 		: Part(std::move(shared)), service_(std::move(service)), method_(method), stream_(stream)
 	{
+		enter();
 	}
 	~Stream() override { close(); }
-
-	void close() override
-	{
-		if (stream_ && shared_->reachable())
-			weft_stream_close(stream_);
-		stream_ = nullptr;
-	}
 
 	weft_stream *get() const { return need(stream_, "the stream is closed"); }
 
 	Operation write(const nb::bytes &packed, nb::handle timeout, nb::handle arrays) const
 	{
-		return write_to(shared_, get(), service_->method(method_).input, packed, timeout, arrays);
+		return write_to(shared_, [this] { return get(); }, service_->method(method_).input, packed,
+				timeout, arrays);
 	}
 
 	Operation read(nb::handle timeout) const { return read_from(shared_, get(), service_, timeout); }
 
 private:
+	void end() override
+	{
+		if (shared_->reachable())
+			weft_stream_close(stream_);
+	}
+
 	std::shared_ptr<Service> service_;
 	unsigned method_;
 	weft_stream *stream_;
 };
 
 static nb::tuple open_stream(const Stub &stub, unsigned method, nb::handle timeout, nb::handle metadata,
-			     uint64_t bytes_max)
+			     const ServedCall *parent, uint64_t bytes_max)
 {
 	auto flight = std::make_unique<Flight>(stub.shared());
-	CallOptions options(*flight, timeout, metadata, nb::none(), bytes_max);
+	CallOptions options(*flight, timeout, metadata, parent, nb::none(), bytes_max);
 	const char *name = stub.service()->method(method).name;
 	weft_stream *stream;
 
@@ -139,19 +143,20 @@ static nb::tuple open_stream(const Stub &stub, unsigned method, nb::handle timeo
 			      nb::cast(Operation(std::move(flight))));
 }
 
-Operation write_to(const std::shared_ptr<Shared> &shared, weft_stream *stream,
+Operation write_to(const std::shared_ptr<Shared> &shared, const std::function<weft_stream *()> &stream,
 		   const ProtobufCMessageDescriptor *type, const nb::bytes &packed, nb::handle timeout,
 		   nb::handle arrays)
 {
 	auto flight = std::make_unique<Flight>(shared);
 	weft_op_options o = WEFT_OP_OPTIONS_INIT;
 	Message message(type, packed);
+	Attached taken(shared, arrays);
 
 	fill(o, *flight, timeout);
-	attach_all(shared, arrays, [&](const weft_tensor *t, const weft_send_options *s, weft_op **op) {
-		return weft_stream_attach(stream, t, s, op);
+	taken.attach([&](const weft_tensor *t, const weft_send_options *s, weft_op **op) {
+		return weft_stream_attach(stream(), t, s, op);
 	});
-	check(weft_stream_write(stream, message.get(), &o, &flight->op));
+	check(weft_stream_write(stream(), message.get(), &o, &flight->op));
 	return Operation(std::move(flight));
 }
 
@@ -238,13 +243,14 @@ void bind_call(nb::module_ &m)
 	nb::class_<Stub>(m, "_Stub")
 		.def(nb::init<const Peer &, std::shared_ptr<Service>>())
 		.def("call", &call, "method"_a, "request"_a, "timeout"_a.none(), "metadata"_a,
-		     "retry"_a.none(), "bytes_max"_a, "arrays"_a)
-		.def("stream", &open_stream, "method"_a, "timeout"_a.none(), "metadata"_a, "bytes_max"_a);
+		     "parent"_a.none(), "retry"_a.none(), "bytes_max"_a, "arrays"_a)
+		.def("stream", &open_stream, "method"_a, "timeout"_a.none(), "metadata"_a,
+		     "parent"_a.none(), "bytes_max"_a);
 	nb::class_<Stream>(m, "_Stream")
 		.def("write", &Stream::write, "packed"_a, "timeout"_a.none(), "arrays"_a)
 		.def("read", &Stream::read, "timeout"_a.none())
 		.def("half_close", [](const Stream &s) { check(weft_stream_half_close(s.get())); })
-		.def("close", &Stream::close);
+		.def("close", [](Stream &s) { s.close(); });
 	m.def("_attachments", &attachments);
 	m.def("_receive", &receive, "operation"_a, "index"_a, "into"_a.none(), "timeout"_a.none());
 	m.def("_initial", &initial);

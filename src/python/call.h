@@ -5,28 +5,45 @@
 #ifndef WEFT_PYTHON_CALL_H
 #define WEFT_PYTHON_CALL_H
 
+#include <functional>
 #include <memory>
+#include <vector>
 #include "message.h"
 #include "node.h"
 #include "part.h"
 #include "tensor.h"
 
-/* Attach arrays to a message by @attach: (tensor, options, op), as weft_call_attach() takes them. */
-template <typename Attach>
-void attach_all(const std::shared_ptr<Shared> &shared, nb::handle arrays, Attach attach)
-{
-	for (nb::handle array : arrays) {
-		auto flight = std::make_unique<Flight>(shared);
-		weft_send_options o = WEFT_SEND_OPTIONS_INIT;
-
-		flight->array.take(array, false);
-		fill(o.op, *flight, nb::none());
-		o.stream = flight->array.stream();
-		check(attach(flight->array.pointer(), &o, &flight->op));
-		/* Nobody waits for it: the array is given back when the operation has ended. */
-		Operation forgotten(std::move(flight));
+/*
+ * Arrays that go beside a message: all are taken before the first is attached, as one that is none may
+ * be among them, and taking one may run other threads.
+ */
+class Attached {
+public:
+	Attached(const std::shared_ptr<Shared> &shared, nb::handle arrays)
+	{
+		for (nb::handle array : arrays) {
+			flights_.push_back(std::make_unique<Flight>(shared));
+			flights_.back()->array.take(array, false);
+		}
 	}
-}
+
+	/* Attach them by @attach: (tensor, options, op), as weft_call_attach() takes them. */
+	template <typename Attach> void attach(Attach attach)
+	{
+		for (std::unique_ptr<Flight> &flight : flights_) {
+			weft_send_options o = WEFT_SEND_OPTIONS_INIT;
+
+			fill(o.op, *flight, nb::none());
+			o.stream = flight->array.stream();
+			check(attach(flight->array.pointer(), &o, &flight->op));
+			/* Nobody waits for it: the array is given back when the operation has ended. */
+			Operation forgotten(std::move(flight));
+		}
+	}
+
+private:
+	std::vector<std::unique_ptr<Flight>> flights_;
+};
 
 /* Describe an attachment as its receiver sees it before it takes it. */
 nb::tuple attachment_of(const weft_tensor *t, unsigned flags);
@@ -47,8 +64,8 @@ Operation receive_by(const std::shared_ptr<Shared> &shared, nb::handle into, nb:
 	return Operation(std::move(flight));
 }
 
-/* Write @packed of @type to a stream, with arrays beside it. */
-Operation write_to(const std::shared_ptr<Shared> &shared, weft_stream *stream,
+/* Write @packed of @type to the stream that @stream gives, or raises, with arrays beside it. */
+Operation write_to(const std::shared_ptr<Shared> &shared, const std::function<weft_stream *()> &stream,
 		   const ProtobufCMessageDescriptor *type, const nb::bytes &packed, nb::handle timeout,
 		   nb::handle arrays);
 
@@ -57,6 +74,7 @@ Operation read_from(const std::shared_ptr<Shared> &shared, weft_stream *stream,
 		    const std::shared_ptr<Service> &service, nb::handle timeout);
 
 void bind_call(nb::module_ &m);
+void bind_served_call(nb::module_ &m);
 void bind_serve(nb::module_ &m, nb::class_<Node> &node);
 
 #endif

@@ -87,8 +87,9 @@ nb::dict counters_of(weft_node *node)
 	return d;
 }
 
-nb::str dump_of(weft_node *node)
+nb::str dump_of(const std::shared_ptr<Shared> &shared)
 {
+	weft_node *node = shared->node();
 	char *text = nullptr;
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);
@@ -97,12 +98,12 @@ nb::str dump_of(weft_node *node)
 	if (!out)
 		throw std::bad_alloc();
 	{
-		nb::gil_scoped_release free;
+		Inside inside(shared);
 
 		err = weft_dump(node, out);
 	}
 	fclose(out);
 	std::unique_ptr<char, decltype(&std::free)> owned(text, &std::free);
 	check(err);
-	return nb::str(text, bytes);
+	return text_of(text);
 }

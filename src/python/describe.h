@@ -5,13 +5,11 @@
 #ifndef WEFT_PYTHON_DESCRIBE_H
 #define WEFT_PYTHON_DESCRIBE_H
 
-#include <nanobind/nanobind.h>
-#include <weft/weft.h>
-
-namespace nb = nanobind;
+#include <memory>
+#include "shared.h"
 
 nb::dict path_of(const weft_op *op);
 nb::dict counters_of(weft_node *node);
-nb::str dump_of(weft_node *node);
+nb::str dump_of(const std::shared_ptr<Shared> &shared);
 
 #endif

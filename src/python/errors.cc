@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstring>
 
 [[noreturn]] static void raise(nb::object exception)
 {
@@ -15,16 +16,21 @@ static nb::object module_of_errors()
 	return nb::module_::import_("weft.errors");
 }
 
+nb::str text_of(const char *text)
+{
+	return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text, Py_ssize_t(strlen(text)), "replace"));
+}
+
 void refused(int err)
 {
-	nb::str sentence(weft_error());
+	nb::str sentence = text_of(weft_error());
 
 	raise(module_of_errors().attr("_refused")(err, sentence));
 }
 
 void failed(const weft_op *op)
 {
-	raise(module_of_errors().attr("_failed")(int(weft_op_status(op)), weft_op_message(op),
+	raise(module_of_errors().attr("_failed")(int(weft_op_status(op)), text_of(weft_op_message(op)),
 						 int(weft_op_executed(op))));
 }
 

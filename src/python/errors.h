@@ -10,6 +10,9 @@
 
 namespace nb = nanobind;
 
+/* @text for Python, also where it was cut within a character. */
+nb::str text_of(const char *text);
+
 /* Raise what a function of weft has refused with the negative code @err; weft_error() has the sentence. */
 [[noreturn]] void refused(int err);
 

@@ -14,25 +14,35 @@ using Text = std::optional<std::string>;
 
 class Group : public Part {
 public:
-	Group(std::shared_ptr<Shared> shared, weft_group *group) : Part(std::move(shared)), group_(group) {}
+	Group(std::shared_ptr<Shared> shared, weft_group *group) : Part(std::move(shared)), group_(group)
+	{
+		enter();
+	}
 	~Group() override { close(); }
-	void close() override;
 
 	weft_group *get() const { return need(group_, "the group is closed"); }
 
 private:
+	void end() override;
+
 	weft_group *group_;
 };
 
-void Group::close()
+void Group::end()
 {
-	weft_group *group = group_;
-
-	group_ = nullptr;
-	if (!group || !shared_->reachable())
+	if (!shared_->reachable())
 		return;
 	nb::gil_scoped_release free;
-	weft_group_close(group);
+	weft_group_close(group_);
+}
+
+/* Whether a join is to be given up: Ctrl-C has raised an exception, or the node is about to close. */
+static int is_given_up(void *arg)
+{
+	auto *shared = static_cast<Shared *>(arg);
+	nb::gil_scoped_acquire gil;
+
+	return PyErr_CheckSignals() || !Inside::may_be(*shared);
 }
 
 static Group *join(const Node &n, const Text &bootstrap, const Text &name, nb::handle timeout)
@@ -45,11 +55,15 @@ static Group *join(const Node &n, const Text &bootstrap, const Text &name, nb::h
 	o.bootstrap = bootstrap ? bootstrap->c_str() : nullptr;
 	o.name = name ? name->c_str() : nullptr;
 	o.timeout_ns = nanoseconds(timeout, 0);
+	o.give_up = is_given_up;
+	o.arg = n.shared.get();
 	{
-		nb::gil_scoped_release free;
+		Inside inside(n.shared);
 
 		err = weft_join(node, &o, &group);
 	}
+	if (PyErr_Occurred())
+		throw nb::python_error();
 	check(err);
 	return new Group(n.shared, group);
 }
@@ -89,7 +103,7 @@ static weft_reduction reduction_of(const std::string &word)
 /* A collective that is about to begin: what goes in, and where the result goes. */
 struct Collective {
 	Collective(const Group &g, nb::handle in, nb::handle out, nb::handle timeout)
-		: flight(std::make_unique<Flight>(g.shared())), group(g.get())
+		: flight(std::make_unique<Flight>(g.shared()))
 	{
 		bool in_place = !in.is_none() && in.ptr() == out.ptr();
 
@@ -102,6 +116,7 @@ struct Collective {
 		flight->given = nb::borrow(out);
 		flight->result = [](Flight &f) { return f.given; };
 		fill(options, *flight, timeout);
+		group = g.get(); // arrays may have run other threads
 	}
 
 	Operation begun(int err)
@@ -111,7 +126,7 @@ struct Collective {
 	}
 
 	std::unique_ptr<Flight> flight;
-	weft_group *group;
+	weft_group *group = nullptr;
 	const weft_tensor *in, *out;
 	weft_op_options options = WEFT_OP_OPTIONS_INIT;
 };
@@ -230,7 +245,7 @@ void bind_group(nb::module_ &m, nb::class_<Node> &node)
 			return address ? nb::object(nb::str(address)) : nb::none();
 		}, "rank"_a)
 		.def("peer", &peer, "rank"_a, "The node of another rank.")
-		.def("close", &Group::close);
+		.def("close", [](Group &g) { g.close(); });
 	bind_collectives(c);
 	node.def("join", &join, nb::kw_only(), "bootstrap"_a = nb::none(), "name"_a = nb::none(),
 		 "timeout"_a = nb::none(),

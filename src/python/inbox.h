@@ -19,6 +19,7 @@ struct Arrival {
 	uint64_t number; // in this process; not 0
 	unsigned method;
 	struct weft_served *call;
+	weft_peer *peer; // who calls; open until the node closes
 	weft_stream *stream; // nullptr: of one message
 	ProtobufCClosure closure;
 	void *closure_data;

@@ -94,13 +94,14 @@ static int poll(const Node &n, nb::handle timeout)
 {
 	weft_node *node = n.shared->node();
 	uint64_t ns = nanoseconds(timeout, WEFT_FOREVER);
-	int count;
+	int count = 0;
+	int err = in_slices(n.shared, nullptr, ns, [&](uint64_t slice) {
+		count = weft_poll(node, slice);
+		return count || !slice ? 0 : -ETIMEDOUT;
+	});
 
-	{
-		nb::gil_scoped_release free;
-
-		count = weft_poll(node, ns);
-	}
+	if (err == -ESHUTDOWN)
+		n.shared->node(); // raises
 	check(count);
 	return count;
 }
@@ -117,7 +118,7 @@ static nb::object arm(const Node &n)
 	return nb::float_(ns == WEFT_FOREVER ? 3600.0 : double(ns) / 1e9);
 }
 
-/* The descriptor of the queue, for an event loop, or a thread, that drains it from now on. */
+/* The descriptor of the queue, for an event loop, or a thread, that drains it. */
 static int queue_fd(const Node &n)
 {
 	int fd;
@@ -125,7 +126,6 @@ static int queue_fd(const Node &n)
 	n.shared->node();
 	fd = weft_queue_fd(n.shared->queue());
 	check(fd);
-	n.shared->awaited = true;
 	return fd;
 }
 
@@ -136,7 +136,6 @@ static Operation send(const Peer &peer, uint64_t step, nb::handle key, nb::handl
 {
 	auto flight = std::make_unique<Flight>(peer.shared());
 	weft_send_options o = WEFT_SEND_OPTIONS_INIT;
-	weft_peer *to = peer.get();
 	Key k(key);
 
 	flight->array.take(tensor, false, stream);
@@ -144,7 +143,7 @@ static Operation send(const Peer &peer, uint64_t step, nb::handle key, nb::handl
 	o.flags = (dead ? WEFT_DEAD : 0) | (opaque ? WEFT_OPAQUE : 0) | (snapshot ? WEFT_SNAPSHOT : 0) |
 		  (share ? WEFT_SHARE : 0);
 	o.stream = flight->array.stream();
-	check(weft_send(to, step, k.data, size_t(k.bytes), flight->array.pointer(), &o, &flight->op));
+	check(weft_send(peer.get(), step, k.data, size_t(k.bytes), flight->array.pointer(), &o, &flight->op));
 	return Operation(std::move(flight));
 }
 
@@ -154,7 +153,6 @@ static Operation recv(const Node &n, uint64_t step, nb::handle key, nb::handle i
 {
 	auto flight = std::make_unique<Flight>(n.shared);
 	weft_recv_options o = WEFT_RECV_OPTIONS_INIT;
-	weft_node *node = n.shared->node();
 	const char *data = nullptr;
 	size_t bytes = 0;
 
@@ -167,7 +165,7 @@ static Operation recv(const Node &n, uint64_t step, nb::handle key, nb::handle i
 	fill_recv(o, *flight, into, timeout, priority, stream);
 	o.flags = (any_shape ? WEFT_ANY_SHAPE : 0) | (drop ? WEFT_DROP : 0) | (relay ? WEFT_RELAY : 0) |
 		  (key.is_none() ? WEFT_ANY_KEY : 0);
-	check(weft_recv(node, peer ? peer->get() : nullptr, step, data, bytes, flight->array.pointer(), &o,
+	check(weft_recv(n.shared->node(), peer ? peer->get() : nullptr, step, data, bytes, flight->array.pointer(), &o,
 			&flight->op));
 	return Operation(std::move(flight));
 }
@@ -180,10 +178,10 @@ static Operation broadcast(const Node &n, nb::list peers, uint64_t step, nb::han
 	std::vector<weft_peer *> to;
 	Key k(key);
 
-	for (nb::handle peer : peers)
-		to.push_back(nb::cast<const Peer &>(peer).get());
 	flight->array.take(tensor, false, stream);
 	fill(o.op, *flight, timeout);
+	for (nb::handle peer : peers)
+		to.push_back(nb::cast<const Peer &>(peer).get());
 	o.flags = share ? WEFT_SHARE : 0;
 	o.readers = readers;
 	o.stream = flight->array.stream();
@@ -227,7 +225,7 @@ static nb::object probe(const Node &n, uint64_t step, nb::handle key, const Peer
 nb::class_<Peer> bind_peer(nb::module_ &m)
 {
 	return nb::class_<Peer>(m, "Peer", "Another node, by its address.  Nothing is sent until it is used.")
-		.def_prop_ro("name", [](const Peer &p) { return nb::str(weft_peer_name(p.get())); },
+		.def_prop_ro("name", [](const Peer &p) { return text_of(weft_peer_name(p.get())); },
 			     "The peer's name, once it has told it, else its address.")
 		.def("send", &send, "step"_a, "key"_a, "tensor"_a, nb::kw_only(), "timeout"_a = nb::none(),
 		     "dead"_a = false, "opaque"_a = false, "snapshot"_a = false, "share"_a = false,
@@ -292,7 +290,7 @@ nb::class_<Node> bind_node(nb::module_ &m)
 		.def("poll", &poll, "timeout"_a = 0.0, "Drive a manual node.  Returns how many operations ended.")
 		.def("counters", [](const Node &n) { return counters_of(n.shared->node()); },
 		     "Totals since the node was opened, as a dict; see weft_node(3).")
-		.def("dump", [](const Node &n) { return dump_of(n.shared->node()); },
+		.def("dump", [](const Node &n) { return dump_of(n.shared); },
 		     "What the node holds, which operation waits for whom, and what happened last.")
 		.def("_arm", &arm)
 		.def("_fd", [](const Node &n) {

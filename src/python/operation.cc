@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "operation.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <nanobind/stl/string.h>
-#include <unistd.h>
 
 #include "describe.h"
 #include "errors.h"
 #include "node.h"
-
-/* Threads that are in a wait, or want the GIL to leave it; under the GIL. */
-static unsigned threads_waiting;
 
 /* Time in which an answer of a near peer comes, and a turn of an event loop passes. */
 static const std::chrono::microseconds SPIN(50);
@@ -70,9 +67,9 @@ void fill(weft_op_options &options, Flight &flight, nb::handle timeout, unsigned
 	options.arg = &flight;
 }
 
-Operation::Operation(std::unique_ptr<Flight> flight) : flight_(flight.release())
+/* Where what follows raises, the handle is there, and dropped as any. */
+Operation::Operation(std::unique_ptr<Flight> flight) : Operation(flight.release())
 {
-	flight_->has_handle = true;
 	flight_->shared->tidy();
 	if (flight_->shared->kick.is_valid())
 		flight_->shared->kick();
@@ -95,19 +92,20 @@ bool Operation::done() const
 	return weft_op_ended(flight_->op);
 }
 
-int in_slices(uint64_t timeout_ns, const std::function<int(uint64_t)> &once)
+int in_slices(const std::shared_ptr<Shared> &shared, Part *part, uint64_t timeout_ns,
+	      const std::function<int(uint64_t)> &once)
 {
 	for (;;) {
 		uint64_t slice = timeout_ns < SLICE_NS ? timeout_ns : SLICE_NS;
 		int err;
 
-		threads_waiting++;
+		if (!Inside::may_be(*shared, part))
+			return -ESHUTDOWN;
 		{
-			nb::gil_scoped_release free;
+			Inside inside(shared, part);
 
 			err = once(slice);
 		}
-		threads_waiting--;
 		if (err != -ETIMEDOUT || timeout_ns <= SLICE_NS)
 			return err;
 		if (PyErr_CheckSignals())
@@ -117,34 +115,44 @@ int in_slices(uint64_t timeout_ns, const std::function<int(uint64_t)> &once)
 	}
 }
 
-void let_threads_leave()
+/* A node that closes ends its operations.  In a forked child they are the parent's. */
+static void see_closing()
 {
-	for (int i = 0; threads_waiting && i < 100; i++) {
-		nb::gil_scoped_release free;
-
-		usleep(10000);
-	}
+	let_others_run();
+	if (PyErr_CheckSignals())
+		throw nb::python_error();
 }
 
 bool Operation::wait(nb::handle timeout)
 {
 	uint64_t ns = nanoseconds(timeout, WEFT_FOREVER);
 	weft_op *op = flight_->op;
-	int err = done() ? 0 : in_slices(ns, [op](uint64_t slice) { return weft_wait(op, slice); });
 
-	if (err == -ETIMEDOUT)
-		return false;
-	check(err);
+	while (!done()) {
+		int err = in_slices(flight_->shared, nullptr, ns,
+				    [op](uint64_t slice) { return weft_wait(op, slice); });
+
+		if (err == -ETIMEDOUT)
+			return false;
+		if (err == -ESHUTDOWN && !flight_->shared->forked())
+			see_closing();
+		else
+			check(err == -ESHUTDOWN ? weft_wait(op, 0) : err);
+	}
 	flight_->release();
 	return true;
 }
 
+[[noreturn]] static void not_ended(const char *sentence)
+{
+	PyErr_SetString(PyExc_TimeoutError, sentence);
+	throw nb::python_error();
+}
+
 nb::object Operation::result(nb::handle timeout)
 {
-	if (!wait(timeout)) {
-		PyErr_SetString(PyExc_TimeoutError, "the operation has not ended yet");
-		throw nb::python_error();
-	}
+	if (!wait(timeout))
+		not_ended("the operation has not ended yet");
 	if (weft_op_status(flight_->op) != WEFT_OK)
 		failed(flight_->op);
 	if (!flight_->kept.is_valid())
@@ -154,11 +162,11 @@ nb::object Operation::result(nb::handle timeout)
 
 nb::object Operation::exception(nb::handle timeout)
 {
+	if (!wait(timeout))
+		not_ended("the operation has not ended yet");
 	try {
-		result(timeout);
+		result(nb::none());
 	} catch (nb::python_error &e) {
-		if (!done())
-			throw;
 		return nb::borrow(e.value());
 	}
 	return nb::none();
@@ -166,7 +174,7 @@ nb::object Operation::exception(nb::handle timeout)
 
 void Operation::cancel()
 {
-	if (!flight_->shared->forked())
+	if (flight_->shared->there())
 		weft_cancel(flight_->op);
 }
 
@@ -189,44 +197,63 @@ bool Operation::tell(nb::object future)
 	return true;
 }
 
-/* Handles of @operations, for functions that wait for several. */
-static std::vector<weft_op *> handles(nb::list operations)
+/* Operations of a list, which other threads may change. */
+static std::vector<nb::object> taken(nb::list operations)
 {
-	std::vector<weft_op *> ops;
+	std::vector<nb::object> all;
 
-	for (nb::handle operation : operations)
-		ops.push_back(nb::cast<Operation &>(operation).flight().op);
-	return ops;
+	for (nb::handle operation : operations) {
+		(void)nb::cast<Operation &>(operation); // raises
+		all.push_back(nb::borrow(operation));
+	}
+	return all;
 }
 
 size_t wait_any(nb::list operations, nb::handle timeout)
 {
-	auto ops = handles(operations);
+	uint64_t ns = nanoseconds(timeout, WEFT_FOREVER);
+	auto all = taken(operations);
+	std::vector<weft_op *> ops;
 	size_t index = 0;
-	int err = in_slices(nanoseconds(timeout, WEFT_FOREVER), [&](uint64_t slice) {
-		return weft_wait_any(ops.data(), ops.size(), slice, &index);
-	});
 
-	if (err == -ETIMEDOUT) {
-		PyErr_SetString(PyExc_TimeoutError, "none of the operations has ended yet");
-		throw nb::python_error();
+	for (const nb::object &one : all)
+		ops.push_back(nb::cast<Operation &>(one).flight().op);
+	if (all.empty())
+		check(weft_wait_any(nullptr, 0, 0, &index)); // raises
+	for (;;) {
+		auto &shared = nb::cast<Operation &>(all[0]).flight().shared;
+		int err = in_slices(shared, nullptr, ns, [&](uint64_t slice) {
+			return weft_wait_any(ops.data(), ops.size(), slice, &index);
+		});
+
+		if (err == -ETIMEDOUT)
+			not_ended("none of the operations has ended yet");
+		if (err != -ESHUTDOWN) {
+			check(err);
+			return index;
+		}
+		for (index = 0; index < ops.size(); index++)
+			if (weft_op_ended(ops[index]))
+				return index;
+		if (shared->forked())
+			shared->node(); // raises
+		see_closing();
 	}
-	check(err);
-	return index;
 }
 
 bool wait_all(nb::list operations, nb::handle timeout)
 {
-	auto ops = handles(operations);
-	int err = in_slices(nanoseconds(timeout, WEFT_FOREVER), [&](uint64_t slice) {
-		return weft_wait_all(ops.data(), ops.size(), slice);
-	});
+	std::chrono::duration<double> gone;
+	auto begun = std::chrono::steady_clock::now();
+	nb::object left = nb::borrow(timeout);
 
-	if (err == -ETIMEDOUT)
-		return false;
-	check(err);
-	for (nb::handle operation : operations)
-		nb::cast<Operation &>(operation).flight().release();
+	for (const nb::object &one : taken(operations)) {
+		if (!nb::cast<Operation &>(one).wait(left))
+			return false;
+		gone = std::chrono::steady_clock::now() - begun;
+		if (!timeout.is_none())
+			left = nb::float_(std::max(PyFloat_AsDouble(timeout.ptr()) - gone.count(), 0.0));
+	}
 	return true;
 }
 

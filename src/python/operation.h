@@ -51,7 +51,7 @@ void fill(weft_op_options &options, Flight &flight, nb::handle timeout, unsigned
 
 class Operation {
 public:
-	/* The handle of @flight, whose operation has begun. */
+	/* The handle of @flight, whose operation has begun.  Raises what event loops do. */
 	explicit Operation(std::unique_ptr<Flight> flight);
 	Operation(Operation &&other) noexcept : flight_(other.flight_) { other.flight_ = nullptr; }
 	~Operation();
@@ -70,20 +70,18 @@ public:
 	Flight &flight() const { return *flight_; }
 
 private:
+	explicit Operation(Flight *flight) : flight_(flight) { flight->has_handle = true; }
+
 	Flight *flight_;
 };
 
 /*
  * Call @once again and again, each time for at most a slice of @timeout_ns and without the GIL, until
- * it returns another code than -ETIMEDOUT or the time is over.  Raises what Ctrl-C does.
+ * it returns another code than -ETIMEDOUT or the time is over.  -ESHUTDOWN: the node, or @part unless
+ * that is NULL, is closed or about to be.  Raises what Ctrl-C does.
  */
-int in_slices(uint64_t timeout_ns, const std::function<int(uint64_t)> &once);
-
-/*
- * Let other threads leave their waits, in a second at most: one that is in a wait when the interpreter
- * has ended can't be ended any more.
- */
-void let_threads_leave();
+int in_slices(const std::shared_ptr<Shared> &shared, Part *part, uint64_t timeout_ns,
+	      const std::function<int(uint64_t)> &once);
 
 /* Wait for the first, or for all, of a list of operations of one node. */
 size_t wait_any(nb::list operations, nb::handle timeout);

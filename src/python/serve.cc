@@ -2,6 +2,7 @@
 /*
  * Services served in Python: calls wait in an inbox for the event loop, which answers them.
  */
+#include <cerrno>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +10,7 @@
 #include "call.h"
 #include "errors.h"
 #include "inbox.h"
+#include "served_call.h"
 
 using namespace nb::literals;
 
@@ -35,7 +37,8 @@ static void handle(ProtobufCService *base, unsigned method, const ProtobufCMessa
 		   ProtobufCClosure closure, void *closure_data)
 {
 	auto *handler = reinterpret_cast<Served::Handler *>(base);
-	Arrival arrival = { 0, method, weft_served(closure_data), nullptr, closure, closure_data, {} };
+	struct weft_served *call = weft_served(closure_data);
+	Arrival arrival = { 0, method, call, weft_served_peer(call), nullptr, closure, closure_data, {} };
 
 	arrival.request.resize(protobuf_c_message_get_packed_size(input));
 	protobuf_c_message_pack(input, reinterpret_cast<uint8_t *>(&arrival.request[0]));
@@ -46,8 +49,10 @@ static void handle_stream(weft_stream *stream, void *arg)
 {
 	auto *method = static_cast<Served::Method *>(arg);
 
+	struct weft_served *call = weft_stream_served(stream);
+
 	method->served->inbox.come(
-		{ 0, method->index, weft_stream_served(stream), stream, nullptr, nullptr, {} });
+		{ 0, method->index, call, weft_served_peer(call), stream, nullptr, nullptr, {} });
 }
 
 static void destroy_nothing(ProtobufCService *service)
@@ -55,107 +60,15 @@ static void destroy_nothing(ProtobufCService *service)
 	(void)service;
 }
 
-/* A call that is handled in Python, until it is answered; the last chance is its end. */
-class ServedCall : public Part {
-public:
-	ServedCall(std::shared_ptr<Shared> shared, std::shared_ptr<Served> served, Arrival arrival)
-		: Part(std::move(shared)), served_(std::move(served)), arrival_(std::move(arrival))
-	{
-	}
-	~ServedCall() override { close(); }
-
-	void close() override
-	{
-		if (answered_)
-			return;
-		end();
-		if (shared_->reachable())
-			turn_away(arrival_, "the server has given the call up");
-	}
-
-	/* The call; raises when it has been answered. */
-	struct weft_served *get() const
-	{
-		return need(answered_ ? nullptr : arrival_.call, "the call is answered");
-	}
-
-	weft_stream *stream() const
-	{
-		get();
-		if (!arrival_.stream)
-			invalid("the call has no stream");
-		return arrival_.stream;
-	}
-
-	const ProtobufCMethodDescriptor &method() const { return served_->service->method(arrival_.method); }
-	const Arrival &arrival() const { return arrival_; }
-
-	void reply(const nb::bytes &packed)
-	{
-		Message message(method().output, packed);
-
-		get();
-		if (!arrival_.closure)
-			invalid("the call has a stream");
-		end();
-		arrival_.closure(message.get(), arrival_.closure_data);
-		kick();
-	}
-
-	void fail(int status, const std::string &sentence, const nb::bytes &details)
-	{
-		struct weft_served *call = get();
-
-		if (details.size())
-			check(weft_served_set_details(call, details.c_str(), details.size()));
-		end();
-		if (arrival_.stream)
-			weft_stream_finish(arrival_.stream, weft_status(status), sentence.c_str());
-		else
-			weft_served_fail(call, weft_status(status), sentence.c_str());
-		kick();
-	}
-
-	Operation write(const nb::bytes &packed, nb::handle timeout, nb::handle arrays)
-	{
-		return write_to(shared_, stream(), method().output, packed, timeout, arrays);
-	}
-
-	Operation read(nb::handle timeout) { return read_from(shared_, stream(), served_->service, timeout); }
-
-private:
-	void end()
-	{
-		answered_ = true;
-		forget(arrival_.number);
-	}
-
-	/* The event loop drives a manual node. */
-	void kick()
-	{
-		if (shared_->kick.is_valid())
-			shared_->kick();
-	}
-
-	std::shared_ptr<Served> served_;
-	Arrival arrival_;
-	bool answered_ = false;
-};
-
 class Server : public Part {
 public:
 	Server(std::shared_ptr<Shared> shared, std::shared_ptr<Served> served)
 		: Part(std::move(shared)), served_(std::move(served))
 	{
+		enter();
 	}
-	~Server() override { close(); }
-
 	/* The node has the service still, and turns calls away. */
-	void close() override
-	{
-		if (shared_->reachable())
-			served_->inbox.close();
-	}
+	~Server() override { close(); }
 
 	int fd() const { return served_->inbox.fd(); }
 
@@ -168,12 +81,18 @@ public:
 
 		served_->inbox.take(&arrivals, &given_up);
 		for (Arrival &arrival : arrivals)
-			calls.append(nb::cast(new ServedCall(shared_, served_, std::move(arrival)),
+			calls.append(nb::cast(new ServedCall(shared_, served_->service, std::move(arrival)),
 					      nb::rv_policy::take_ownership));
 		return nb::make_tuple(calls, given_up);
 	}
 
 private:
+	void end() override
+	{
+		if (shared_->reachable())
+			served_->inbox.close();
+	}
+
 	std::shared_ptr<Served> served_;
 };
 
@@ -202,7 +121,7 @@ static Server *serve(const Node &n, std::shared_ptr<Service> service, nb::list s
 	o.queue_max = queue_max;
 	o.message_bytes_max = bytes_max;
 	{
-		nb::gil_scoped_release free;
+		Inside inside(n.shared);
 
 		err = weft_serve_with(node, &served->handler.base, &o);
 	}
@@ -211,89 +130,13 @@ static Server *serve(const Node &n, std::shared_ptr<Service> service, nb::list s
 	return new Server(n.shared, std::move(served));
 }
 
-static double left(const ServedCall &c)
-{
-	uint64_t ns = weft_served_left_ns(c.get());
-
-	return ns == WEFT_FOREVER ? -1 : double(ns) / 1e9;
-}
-
-static nb::list metadata(const ServedCall &c)
-{
-	size_t count = 0;
-	const weft_metadata *pairs = weft_served_metadata(c.get(), &count);
-
-	return list_of(pairs, count);
-}
-
-/* Set metadata for the caller by @set. */
-static void set_metadata(const ServedCall &c, nb::list list,
-			 int (*set)(struct weft_served *, const weft_metadata *, size_t))
-{
-	Pairs pairs(list);
-
-	check(set(c.get(), pairs.get(), pairs.count()));
-}
-
-static nb::list attachments(const ServedCall &c)
-{
-	size_t count = c.arrival().stream ? 0 : weft_served_attachments(c.get());
-	nb::list list;
-
-	for (size_t i = 0; i < count; i++) {
-		unsigned flags = 0;
-
-		list.append(attachment_of(weft_served_attachment(c.get(), i, &flags), flags));
-	}
-	return list;
-}
-
-static void bind_served_call(nb::module_ &m)
-{
-	nb::class_<ServedCall>(m, "_ServedCall")
-		.def_prop_ro("number", [](const ServedCall &c) { return c.arrival().number; })
-		.def_prop_ro("method", [](const ServedCall &c) { return c.arrival().method; })
-		.def_prop_ro("request", [](const ServedCall &c) {
-			return nb::bytes(c.arrival().request.data(), c.arrival().request.size());
-		})
-		.def_prop_ro("peer", [](const ServedCall &c) {
-			return Peer(c.shared(), weft_served_peer(c.get()), false);
-		})
-		.def_prop_ro("left", &left)
-		.def_prop_ro("cancelled", [](const ServedCall &c) { return !!weft_served_cancelled(c.get()); })
-		.def_prop_ro("metadata", &metadata)
-		.def_prop_ro("attachments", &attachments)
-		.def("receive", [](const ServedCall &c, size_t index, nb::handle into, nb::handle timeout) {
-			return receive_by(c.shared(), into, timeout,
-					  [&](const weft_tensor *t, const weft_recv_options *o, weft_op **op) {
-						  return weft_served_receive(c.get(), index, t, o, op);
-					  });
-		}, "index"_a, "into"_a.none(), "timeout"_a.none())
-		.def("attach", [](const ServedCall &c, nb::list arrays) {
-			attach_all(c.shared(), arrays,
-				   [&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
-					   return weft_served_attach(c.get(), t, o, op);
-				   });
-		})
-		.def("set_initial", [](const ServedCall &c, nb::list pairs) {
-			set_metadata(c, pairs, weft_served_set_initial);
-		})
-		.def("set_trailing", [](const ServedCall &c, nb::list pairs) {
-			set_metadata(c, pairs, weft_served_set_trailing);
-		})
-		.def("reply", &ServedCall::reply)
-		.def("fail", &ServedCall::fail)
-		.def("write", &ServedCall::write, "packed"_a, "timeout"_a.none(), "arrays"_a)
-		.def("read", &ServedCall::read, "timeout"_a.none());
-}
-
 void bind_serve(nb::module_ &m, nb::class_<Node> &node)
 {
 	bind_served_call(m);
 	nb::class_<Server>(m, "_Server")
 		.def_prop_ro("fd", &Server::fd)
 		.def("take", &Server::take)
-		.def("close", &Server::close);
+		.def("close", [](Server &s) { s.close(); });
 	node.def("_serve", &serve, "service"_a, "streams"_a, "calls_max"_a, "calls_per_peer"_a, "queue_max"_a,
 		 "bytes_max"_a)
 		.def("serve_health", [](const Node &n) { check(weft_serve_health(n.shared->node())); },
@@ -305,8 +148,11 @@ void bind_serve(nb::module_ &m, nb::class_<Node> &node)
 		.def("drain", [](const Node &n, nb::handle timeout) {
 			uint64_t ns = nanoseconds(timeout, WEFT_FOREVER);
 			weft_node *open = n.shared->node();
-			int err = in_slices(ns, [open](uint64_t slice) { return weft_node_drain(open, slice); });
+			int err = in_slices(n.shared, nullptr, ns,
+					    [open](uint64_t slice) { return weft_node_drain(open, slice); });
 
+			if (err == -ESHUTDOWN)
+				n.shared->node(); // raises
 			if (err != -ETIMEDOUT)
 				check(err);
 			return !err;

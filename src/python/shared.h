@@ -4,8 +4,9 @@
  * operations under way.
  *
  * A node is closed when Python closes it, but stays underneath while results are alive that lie in its
- * memory; the last of these takes it along.  The worker never takes the GIL: operations that have
- * ended wait in the queue until a thread with the GIL drains it.
+ * memory; the last of these takes it along.  Whoever closes it waits for threads that are in a function
+ * of weft's without the GIL (Inside).  The worker never takes the GIL: operations that have ended wait
+ * in the queue until a thread with the GIL drains it.
  *
  * Threads: those that hold the GIL, but where something else is said.
  */
@@ -13,6 +14,7 @@
 #define WEFT_PYTHON_SHARED_H
 
 #include <memory>
+#include <thread>
 #include <vector>
 #include <nanobind/nanobind.h>
 #include <weft/weft.h>
@@ -28,22 +30,27 @@ public:
 	~Shared();
 	Shared(const Shared &) = delete;
 
-	/* The node; raises when Python has closed it. */
+	/* The node; raises when Python has closed it, or is about to. */
 	weft_node *node() const;
 	weft_queue *queue() const { return queue_; }
-	bool open() const { return node_ && !closed_; }
-	/* Whether calls may be made: the node is open, and this process's own. */
-	bool reachable() const { return open() && !forked(); }
+	bool open() const { return node_ && state_ == OPEN; }
+	/* Whether what belongs to the node can be closed: the node is not, and is this process's own. */
+	bool reachable() const { return node_ && state_ != CLOSED && !forked(); }
+	/* Whether the node is there, maybe for results alone, and this process's own. */
+	bool there() const { return node_ && !forked(); }
 	bool manual() const { return manual_; }
 
-	/* Close the node: operations under way end as cancelled. */
+	/*
+	 * Close the node: operations under way end as cancelled, and threads that wait go on.  A second
+	 * thread that closes it waits for the first.
+	 */
 	void close();
 	/*
 	 * Drop what operations needed that have ended since.  Returns the futures of those that a
 	 * task awaits.
 	 */
 	nb::list drain();
-	/* Drain if nobody else will, and operations are under way whose handles are gone. */
+	/* Drain if operations are under way whose handles are gone. */
 	void tidy();
 
 	/* Whether no operation is under way, nor a task to be woken. */
@@ -60,19 +67,63 @@ public:
 	unsigned nobodys = 0;	       // of these, without a handle
 	std::vector<Part *> parts;     // open, closed before the node
 	std::vector<std::shared_ptr<void>> lent; // borrowed by the node until it has closed
-	bool awaited = false;	       // an event loop drains
 	nb::object kick;	       // of a manual node in an event loop: has it polled soon
 	nb::list closers;	       // functions of event loops, called before the node closes
 
 private:
+	friend class Inside;
+	enum State { OPEN, CLOSING, CLOSED };
+
 	void close_node();
+	void wait_for_threads();
+	void cancel_all();
 
 	weft_node *node_ = nullptr;
 	weft_queue *queue_ = nullptr;
-	bool closed_ = false, manual_;
+	State state_ = OPEN;
+	bool over_ = false;	// the call of close() that has closed the node is over
+	bool ending_ = false;	// a thread is in weft_node_close()
+	std::thread::id closer_;
+	bool manual_;
 	unsigned results_ = 0;
-	long process_;
+	unsigned inside_ = 0;	// threads in functions of weft's
+	unsigned forks_;	// of this process, when the node was opened
 };
+
+/*
+ * Stay of this thread in a function of weft's on a node, and maybe on a part of it, without the GIL:
+ * neither is closed meanwhile.
+ */
+class Inside {
+public:
+	/* Raises when the node or the part is closed, or about to be. */
+	explicit Inside(const std::shared_ptr<Shared> &shared, Part *part = nullptr);
+
+	/* Whether there may be an Inside. */
+	static bool may_be(const Shared &shared, const Part *part = nullptr);
+
+private:
+	struct Count {
+		Count(std::shared_ptr<Shared> s, Part *p);
+		~Count();
+		Count(const Count &) = delete;
+
+		std::shared_ptr<Shared> shared;
+		Part *part;
+	};
+
+	Count count_;
+	nb::gil_scoped_release free_; // ends before the count, which takes the GIL
+};
+
+/* Let other threads have the GIL for a moment. */
+void let_others_run();
+
+/*
+ * Let threads leave their moments without the GIL, in a second at most: after the end of the interpreter
+ * none could.
+ */
+void let_threads_leave();
 
 /* Close all nodes: the interpreter ends. */
 void close_all_nodes();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "window.h"
 
+#include <cerrno>
 #include <cstring>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -16,18 +17,17 @@ Window::Window(std::shared_ptr<Shared> shared, nb::handle memory, unsigned right
 {
 	array_.need_contiguous("the memory of a window is not contiguous");
 	check(weft_window_open(shared_->node(), array_.data(), array_.bytes(), rights, &window_));
+	enter();
 }
 
-void Window::close()
+void Window::end()
 {
-	weft_window *window = window_;
 	int err = 0;
 
-	window_ = nullptr;
-	if (window && shared_->reachable()) {
+	if (window_ && shared_->reachable()) {
 		nb::gil_scoped_release free;
 
-		err = weft_window_close(window);
+		err = weft_window_close(window_);
 	}
 	/* Peers may reach the memory still if the window did not close: it is kept for ever then. */
 	if (err)
@@ -56,26 +56,29 @@ static nb::bytes describe(const Window &w)
 	return nb::bytes(descriptor, bytes);
 }
 
-static void publish(const Window &w, nb::handle key)
+static void publish(Window &w, nb::handle key)
 {
 	Key k(key);
 	weft_window *window = w.get();
 	int err;
 
 	{
-		nb::gil_scoped_release free;
+		Inside inside(w.shared(), &w);
 
 		err = weft_window_publish(window, k.data, size_t(k.bytes));
 	}
 	check(err);
 }
 
-static bool wait_for_puts(const Window &w, uint64_t count, nb::handle timeout)
+static bool wait_for_puts(Window &w, uint64_t count, nb::handle timeout)
 {
 	uint64_t ns = nanoseconds(timeout, WEFT_FOREVER);
 	weft_window *window = w.get();
-	int err = in_slices(ns, [=](uint64_t slice) { return weft_window_wait(window, count, slice); });
+	int err = in_slices(w.shared(), &w, ns,
+			    [=](uint64_t slice) { return weft_window_wait(window, count, slice); });
 
+	if (err == -ESHUTDOWN)
+		(void)w.get(); // raises
 	if (err == -ETIMEDOUT)
 		return false;
 	check(err);
@@ -104,11 +107,10 @@ static Operation next_note(const Window &w, nb::handle timeout)
 
 /* Remote windows. */
 
-void Remote::close()
+void Remote::end()
 {
-	if (remote_ && shared_->reachable())
+	if (shared_->reachable())
 		weft_remote_close(remote_);
-	remote_ = nullptr;
 }
 
 static Remote *import_window(const Peer &peer, nb::bytes descriptor)
@@ -248,27 +250,28 @@ static nb::str rights_of(const Remote &remote)
 Region::Region(std::shared_ptr<Shared> shared, nb::handle memory)
 	: Part(std::move(shared)), array_(memory, false)
 {
-	weft_node *node = shared_->node();
+	weft_node *node;
+	uint64_t bytes;
 	int err;
 
 	array_.need_contiguous("the memory of a region is not contiguous");
+	bytes = array_.bytes();
+	node = shared_->node();
 	{
-		nb::gil_scoped_release free;
+		Inside inside(shared_);
 
-		err = weft_register(node, array_.data(), array_.bytes(), &region_);
+		err = weft_register(node, array_.data(), bytes, &region_);
 	}
 	check(err);
+	enter();
 }
 
-void Region::close()
+void Region::end()
 {
-	weft_region *region = region_;
-
-	region_ = nullptr;
-	if (region && shared_->reachable()) {
+	if (region_ && shared_->reachable()) {
 		nb::gil_scoped_release free;
 
-		weft_unregister(region);
+		weft_unregister(region_);
 	}
 	array_.release();
 }
@@ -290,7 +293,7 @@ static void bind_remote(nb::module_ &m)
 		     "stream"_a = nb::none(),
 		     "Write an array, or blocks of it, to the window; None: nothing but a note.\n\n"
 		     "When the operation has ended well all bytes are in the window.  Words as in get().")
-		.def("close", &Remote::close);
+		.def("close", [](Remote &r) { r.close(); });
 }
 
 void bind_window(nb::module_ &m, nb::class_<Node> &node, nb::class_<Peer> &peer)
@@ -305,11 +308,11 @@ void bind_window(nb::module_ &m, nb::class_<Node> &node, nb::class_<Peer> &peer)
 		     "Wait until so many puts have ended since the window was opened.  Returns whether they have.")
 		.def("next", &next_note, nb::kw_only(), "timeout"_a = nb::none(),
 		     "Take the next note that came with a put or get; result() is a weft.Note.")
-		.def("close", &Window::close,
+		.def("close", [](Window &w) { w.close(); },
 		     "Close the window; when this returns no byte of it moves any more.");
 	bind_remote(m);
 	nb::class_<Region>(m, "Region", "Memory that stays registered, until it is closed.")
-		.def("close", &Region::close);
+		.def("close", [](Region &r) { r.close(); });
 	node.def("window", &open_window, "memory"_a, "rights"_a = "rw",
 		 "Open a window over the memory of an array, which peers may read (r), write (w), or both.")
 		.def("register", [](const Node &n, nb::handle memory) {

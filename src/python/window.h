@@ -13,11 +13,12 @@ class Window : public Part {
 public:
 	Window(std::shared_ptr<Shared> shared, nb::handle memory, unsigned rights);
 	~Window() override { close(); }
-	void close() override;
 
 	weft_window *get() const { return need(window_, "the window is closed"); }
 
 private:
+	void end() override;
+
 	Array array_;
 	weft_window *window_ = nullptr;
 };
@@ -25,13 +26,17 @@ private:
 /* A window of a peer's. */
 class Remote : public Part {
 public:
-	Remote(std::shared_ptr<Shared> shared, weft_remote *remote) : Part(std::move(shared)), remote_(remote) {}
+	Remote(std::shared_ptr<Shared> shared, weft_remote *remote) : Part(std::move(shared)), remote_(remote)
+	{
+		enter();
+	}
 	~Remote() override { close(); }
-	void close() override;
 
 	weft_remote *get() const { return need(remote_, "the remote window is closed"); }
 
 private:
+	void end() override;
+
 	weft_remote *remote_;
 };
 
@@ -40,9 +45,10 @@ class Region : public Part {
 public:
 	Region(std::shared_ptr<Shared> shared, nb::handle memory);
 	~Region() override { close(); }
-	void close() override;
 
 private:
+	void end() override;
+
 	Array array_;
 	weft_region *region_ = nullptr;
 };

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import random
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -238,3 +239,24 @@ def test_sends_with_cancels_at_random_lose_nothing(pair):
     gc.collect()
     with_pair = np.asarray(alive)
     assert with_pair.sum() == 100
+
+
+def test_what_nobody_awaits_goes_also_after_the_loop(pair):
+    class Kept(np.ndarray):
+        """An array that can be watched."""
+    async def main():
+        got = pair.far.recv(1, 'first')
+        pair.peer.send(1, 'first', np.ones(3))
+        await got
+        await pair.peer.send(2, 'first', np.ones(3), dead=True)
+    asyncio.run(main())
+    array = np.ones(3).view(Kept)
+    gone = weakref.ref(array)
+    pair.peer.send(1, 'second', array)
+    del array
+    pair.far.recv(1, 'second').result(LIMIT)
+    for key in range(1000):
+        if gone() is None:
+            return
+        pair.peer.send(3, str(key), b'x').result(LIMIT)
+    pytest.fail('the array is kept')

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Groups: jobs of processes, and their collectives."""
+import signal
+
 import numpy as np
 import pytest
 import weft
@@ -100,3 +102,17 @@ def test_a_join_that_is_out_of_time_names_who_is_missing(start):
             print(error, flush=True)
     ''', WEFT_BOOTSTRAP='127.0.0.1:25999', WEFT_RANK='0', WEFT_SIZE='3')
     assert 'ranks 1 and 2' in process.line()
+
+
+def test_ctrl_c_ends_a_join(start):
+    process = start("""
+        import weft
+        try:
+            print('joins', flush=True)
+            weft.join()
+        except KeyboardInterrupt:
+            print('interrupted', flush=True)
+    """, WEFT_BOOTSTRAP='127.0.0.1:25999', WEFT_RANK='1', WEFT_SIZE='2')
+    assert process.line() == 'joins'
+    process.process.send_signal(signal.SIGINT)
+    assert process.line() == 'interrupted'

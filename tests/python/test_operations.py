@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Operations: waiting for them, how they fail, and what they tell."""
+import pickle
 import threading
 import time
 
@@ -155,3 +156,55 @@ def test_a_manual_node_is_driven_by_who_waits():
         assert near.poll() >= 0
         with pytest.raises(weft.InvalidArgument):
             far.poll()
+
+
+def in_threads(*functions):
+    """Run functions in threads.  A function that waits for all, and returns what they raised."""
+    raised, begun = {}, [threading.Event() for _ in functions]
+
+    def run(number, function):
+        begun[number].set()
+        try:
+            function()
+        except Exception as error:
+            raised[number] = error
+    threads = [threading.Thread(target=run, args=one) for one in enumerate(functions)]
+    for thread, event in zip(threads, begun):
+        thread.start()
+        event.wait(LIMIT)
+
+    def ended():
+        for thread in threads:
+            thread.join(LIMIT)
+            assert not thread.is_alive()
+        return raised
+    return ended
+
+
+def test_a_node_closes_while_threads_wait_on_it(pair):
+    node = weft.Node(provider='tcp', timeout=LIMIT)
+    window, got = node.window(np.zeros(10)), [node.recv(1, key) for key in 'abc']
+    ended = in_threads(lambda: window.wait(10 ** 9), lambda: got[0].result(), lambda: weft.wait_any(got[1:]),
+                       lambda: weft.wait_all(got), lambda: node.close(), lambda: node.close())
+    node.close()
+    raised = ended()
+    assert isinstance(raised[0], weft.InvalidArgument)
+    assert isinstance(raised[1], weft.Cancelled)
+    assert all(isinstance(one.exception(), weft.Cancelled) for one in got)
+    with pytest.raises(weft.InvalidArgument, match='the node is closed'):
+        node.recv(1, 'key')
+
+
+def test_a_window_closes_while_a_thread_waits_for_it(pair):
+    window = pair.far.window(np.zeros(10))
+    ended = in_threads(lambda: window.wait(10 ** 9), lambda: window.wait(10 ** 9))
+    window.close()
+    assert all('the window is closed' in str(error) for error in ended().values())
+
+
+def test_an_error_survives_a_pickle():
+    error = weft.errors._failed(14, 'it is gone', 1)
+    error.details = b'more'
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is weft.Unavailable and str(again) == str(error)
+    assert (again.status, again.executed, again.details) == (error.status, error.executed, b'more')

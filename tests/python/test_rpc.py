@@ -40,7 +40,9 @@ TALK, _CLASSES = load('talk', {'Text': [('text', STRING), ('number', INT64), ('d
     ('Say', ('Text', 'Text'), False, False), ('Count', ('Text', 'Text'), False, True),
     ('Sum', ('Text', 'Text'), True, False), ('Chat', ('Text', 'Text'), True, True),
     ('Fail', ('Text', 'Text'), False, False), ('Wait', ('Text', 'Text'), False, False),
-    ('Plain', ('Text', 'Text'), False, False), ('Absent', ('Text', 'Text'), False, False)])
+    ('Plain', ('Text', 'Text'), False, False), ('Left', ('Text', 'Text'), False, False),
+    ('First', ('Text', 'Text'), True, False),
+    ('Absent', ('Text', 'Text'), False, False)])
 Text = _CLASSES['Text']
 HEALTH, ASK = load('grpc.health.v1', {'HealthCheckRequest': [('service', STRING)],
                                       'HealthCheckResponse': [('status', INT64)]}, 'Health', [
@@ -53,6 +55,7 @@ class Talk:
         self.cancelled = asyncio.Event()
         self.waiting = asyncio.Event()
         self.seen = None
+        self.stub = None
 
     async def Say(self, request, context):
         self.seen = context
@@ -72,13 +75,27 @@ class Talk:
     async def Sum(self, requests, context):
         return Text(number=sum([request.number async for request in requests]))
 
+    async def First(self, requests, context):
+        return await requests.read()
+
     async def Chat(self, requests, context):
-        async for request in requests:
-            yield Text(text=request.text.upper())
+        while True:
+            read = requests.read()
+            request = await read
+            if request is None:
+                return
+            beside = ' %d' % len(read.attachments) if request.text == 'b' else ''
+            yield Text(text=request.text.upper() + beside)
 
     async def Fail(self, request, context):
         if request.text == 'raise':
             raise KeyError('no such thing')
+        if request.text == 'long':
+            raise ValueError('\u00e9' * 3000)
+        if request.text == 'surrogate':
+            raise OSError('no file \udcff')
+        if request.text == 'details':
+            context.abort(weft.Status.ABORTED, 'too much to say', bytes(100000))
         context.set_trailing_metadata([('why', 'because')])
         context.abort(weft.Status.FAILED_PRECONDITION, 'not now', b'details')
 
@@ -88,6 +105,11 @@ class Talk:
             await asyncio.sleep(LIMIT)
         finally:
             self.cancelled.set()
+
+    async def Left(self, request, context):
+        if request.number:
+            return await self.stub.Left(Text(number=request.number - 1), parent=context)
+        return Text(number=int(context.time_remaining() * 1000))
 
     def Plain(self, request, context):
         return Text(text='in a thread: ' + request.text)
@@ -157,9 +179,9 @@ async def test_streams_pass_messages_in_order_either_way(stub, talk, server):
     assert (await stub.Sum(Text(number=number) for number in range(200))).number == 19900
 
     async def words():
-        for word in ('a', 'b', 'c'):
+        for word in ('a', 'c', 'd'):
             yield Text(text=word)
-    assert [one.text async for one in stub.Chat(words())] == ['A', 'B', 'C']
+    assert [one.text async for one in stub.Chat(words())] == ['A', 'C', 'D']
 
 
 @together()
@@ -213,6 +235,97 @@ async def test_a_task_that_is_cancelled_cancels_its_call(stub, talk, server):
     with pytest.raises(asyncio.CancelledError):
         await task
     await talk.cancelled.wait()
+
+
+@together()
+async def test_what_an_iterable_of_requests_raises_is_raised_to_the_caller(stub, talk, server):
+    def broken():
+        yield Text(number=1)
+        raise KeyError('no more')
+
+    async def slow():
+        yield Text(text='a')
+        raise KeyError('no more')
+    with pytest.raises(KeyError, match='no more'):
+        await stub.Sum(broken())
+    with pytest.raises(KeyError, match='no more'):
+        async for _ in stub.Chat(slow()):
+            pass
+    with pytest.raises(TypeError, match='Sum takes a talk.Text'):
+        await stub.Sum(['text'])
+
+
+@together()
+async def test_a_failure_among_the_requests_is_raised_to_the_caller(stub, talk, server):
+    async def asks():
+        yield await stub.Fail(Text())
+    with pytest.raises(weft.Error, match='not now'):
+        await stub.Sum(asks())
+
+
+@together()
+async def test_a_call_ends_with_its_reply_though_there_is_more_to_ask(stub, talk, server):
+    closed = asyncio.Event()
+
+    async def for_ever():
+        try:
+            yield Text(number=1)
+            await asyncio.sleep(LIMIT)
+        finally:
+            closed.set()
+    assert (await stub.First(for_ever())).number == 1
+    await closed.wait()
+
+
+@together()
+async def test_a_task_that_is_cancelled_cancels_its_call_with_a_stream(stub, talk, server):
+    async def ask():
+        await stub.Sum(for_ever())
+
+    async def for_ever():
+        talk.waiting.set()
+        await asyncio.sleep(LIMIT)
+        yield Text()
+    task = asyncio.create_task(ask())
+    await talk.waiting.wait()
+    while not server._tasks:
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    while server._tasks:
+        await asyncio.sleep(0.001)
+
+
+@together()
+async def test_a_failure_of_any_text_and_details_is_told(stub, talk, server):
+    for text in ('long', 'surrogate', 'details'):
+        with pytest.raises(weft.Error) as failure:
+            await stub.Fail(Text(text=text))
+        assert failure.value.status == (weft.Status.UNKNOWN if text != 'details' else weft.Status.ABORTED)
+
+
+@together()
+async def test_arrays_of_a_message_that_was_refused_go_with_no_other(stub, talk, server):
+    call = stub.Chat()
+    with pytest.raises(weft.InvalidArgument):
+        call.write(Text(text='a'), attach=[np.ones(3), object()])
+    await call.write(Text(text='b'))
+    read = call.read()
+    assert (await read).text == 'B 0'
+    call.done_writing()
+    await call
+
+
+@together()
+async def test_a_call_of_a_handlers_has_the_time_of_the_call_it_serves(stub, talk, server):
+    with weft.Node(provider='tcp', timeout=LIMIT) as other:
+        await rpc.serve(other, TALK, Talk())
+        talk.stub = rpc.Stub(server.node.peer(other.address), TALK)
+        assert (await stub.Left(Text(number=1), timeout=LIMIT / 2)).number <= LIMIT / 2 * 1000
+        await stub.Say(Text())
+        with pytest.raises(weft.Error, match='answered'):
+            talk.stub.Say(Text(), parent=talk.seen)
 
 
 @together(calls_max=1)
@@ -270,14 +383,16 @@ def test_what_is_no_message_of_the_method_is_refused(pair):
         stub.Say(Text(), metadata=[('Key', 'capitals')])
     with pytest.raises(weft.InvalidArgument, match='metadata is pairs'):
         stub.Say(Text(), metadata=[('key', 5)])
+    with pytest.raises(RuntimeError, match='no running event loop'):
+        stub.Sum([Text()])
     with pytest.raises(ValueError, match='no retry'):
         stub.Count(Text(), retry=rpc.Retry())
     raw = weft._weft._Stub(pair.peer, weft._weft._Service('a.B', [('C', 'a.D', 'a.E')]))
     for junk in (b'\xff\xff\xff\xff\xff\xff', b'\x07', b'\x00'):
         with pytest.raises(weft.InvalidArgument, match='no message'):
-            raw.call(0, junk, None, [], None, 0, [])
+            raw.call(0, junk, None, [], None, None, 0, [])
     with pytest.raises(weft.InvalidArgument, match='no such method'):
-        raw.call(1, b'', None, [], None, 0, [])
+        raw.call(1, b'', None, [], None, None, 0, [])
 
 
 def test_calls_work_without_an_event_loop(start):

@@ -137,7 +137,8 @@ def _set(future: asyncio.Future) -> None:
 
 
 def _wake(futures: list) -> None:
-    """Set @futures, each in the thread of its loop; others than asyncio's are functions to call."""
+    """Set @futures, each in the thread of its loop; others than asyncio's are functions to call,
+    which raise nothing and take no time."""
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:
@@ -149,8 +150,11 @@ def _wake(futures: list) -> None:
         loop = future.get_loop()
         if loop is here:
             _set(future)
-        elif not loop.is_closed():
-            loop.call_soon_threadsafe(_set, future)
+        else:
+            try:
+                loop.call_soon_threadsafe(_set, future)
+            except RuntimeError:
+                pass   # the loop has closed, and its tasks are gone
 
 
 def _await(operation: _weft.Operation) -> Generator[Any, None, Any]:

@@ -50,6 +50,9 @@ class Error(Exception):
         self.executed = executed
         self.errno = errno
 
+    def __reduce__(self) -> tuple:
+        return (type(self), (self.args[0], self.status, self.executed, self.errno), self.__dict__)
+
     def __str__(self) -> str:
         name = self.status.name if self.errno is None else os.strerror(self.errno)
         return '%s (%s)' % (self.args[0], name)

@@ -21,7 +21,7 @@ from typing import Any, AsyncIterator, Dict, Iterable, List, NamedTuple, Optiona
 from google.protobuf import message_factory
 
 from . import _weft
-from .errors import Error, Status
+from .errors import DeadlineExceeded, Error, Status
 
 Metadata = Iterable[Tuple[str, Any]]
 
@@ -76,16 +76,18 @@ def _service_of(descriptor: Any, methods: List[_Method]) -> Any:
 
 class Pending:
     """Something that has been begun: to be awaited, or waited for by result()."""
-    def __init__(self, operation: _weft.Operation, convert: Any = None, call: Any = None):
+    def __init__(self, operation: _weft.Operation, convert: Any = None,
+                 stream: Optional['StreamCall'] = None):
         self._operation = operation
         self._convert = convert
-        self._call = call
+        self._stream = stream
 
-    def _add_to(self, error: Error) -> None:
-        """Add what the server sent about @error."""
-        call = self._call or self._operation
+    def _cause(self, error: Error) -> BaseException:
+        """What is raised for @error, with what the server sent about it."""
+        call = self._stream._operation if self._stream else self._operation
         error.details = _weft._details(call)
         error.metadata = _weft._trailing(call)
+        return self._stream and self._stream._broken() or error
 
     def _outcome(self, value: Any) -> Any:
         return self._convert(value) if self._convert else value
@@ -95,14 +97,16 @@ class Pending:
         try:
             return self._outcome(self._operation.result(timeout))
         except Error as error:
-            self._add_to(error)
-            raise
+            raise self._cause(error) from None
 
     def __await__(self):
         try:
             value = yield from self._operation.__await__()
         except Error as error:
-            self._add_to(error)
+            raise self._cause(error) from None
+        except asyncio.CancelledError:
+            if self._stream:
+                self._stream.cancel()
             raise
         return self._outcome(value)
 
@@ -161,6 +165,8 @@ class StreamCall(_Reader, _Told):
     """A call with a stream: messages are written and read one after the other, or iterated over.
 
     Awaited, it is the only reply of a call whose server sends one, and else nothing: how it ended.
+    What an iterable of requests raises cancels the call, and is raised to whoever waits for it.  A task
+    that is cancelled while it waits for any of this cancels the call.
     """
     def __init__(self, method: _Method, stream: Any, operation: _weft.Operation):
         self._method = method
@@ -171,7 +177,7 @@ class StreamCall(_Reader, _Told):
     def write(self, message: Any, attach: Iterable = (), timeout: Optional[float] = None) -> Pending:
         """Write a message, with arrays beside it, which are borrowed until they are sent."""
         return Pending(self._stream.write(self._method.pack(message, self._method.request), timeout,
-                                          list(attach)), call=self._operation)
+                                          list(attach)), stream=self)
 
     def done_writing(self) -> None:
         """Say that there is no more to write."""
@@ -181,7 +187,7 @@ class StreamCall(_Reader, _Told):
         reply = self._method.reply
         return Pending(self._stream.read(timeout),
                        lambda packed: None if packed is None else reply.FromString(packed),
-                       self._operation)
+                       self)
 
     def write_all(self, messages: Any) -> 'StreamCall':
         """Write @messages, iterable or async iterable, in a task of the running loop, and no more."""
@@ -192,24 +198,59 @@ class StreamCall(_Reader, _Told):
         try:
             if hasattr(messages, '__aiter__'):
                 async for message in messages:
-                    await self.write(message)
+                    if not await self._written(message):
+                        return
             else:
                 for message in messages:
-                    await self.write(message)
-            self.done_writing()
-        except Error:
-            pass   # how the call ended says more
+                    if not await self._written(message):
+                        return
         except BaseException:
             self.cancel()   # the program's own: of its messages the rest is not there
+            raise
+        try:
+            self.done_writing()
+        except Error:
+            pass   # the call has ended
+
+    async def _written(self, message: Any) -> bool:
+        """Write a message.  False: the call is over, and says why."""
+        try:
+            await self.write(message)
+        except DeadlineExceeded:
+            self.cancel()
+            return False
+        except Error:
+            return False
+        return True
+
+    def _stop_writing(self) -> None:
+        """Let nobody write any more: the call has ended."""
+        if self._writer and not self._writer.done():
+            self._writer.cancel()
+
+    def _broken(self) -> Optional[BaseException]:
+        """What the program's own requests raised, for which the call was cancelled."""
+        writer = self._writer
+        return writer.exception() if writer and writer.done() and not writer.cancelled() else None
+
+    async def __anext__(self) -> Any:
+        try:
+            return await super().__anext__()
+        except BaseException:
+            self._stop_writing()
             raise
 
     async def _end(self) -> Any:
         reply = None
-        if not self._method.answers:
-            reply = await self.read()
-        await Pending(self._operation, call=self._operation)
-        if self._writer:
-            await self._writer
+        try:
+            if not self._method.answers:
+                reply = await self.read()
+            await Pending(self._operation, stream=self)
+        finally:
+            self._stop_writing()
+        broken = self._broken()
+        if broken:
+            raise broken
         return reply
 
     def __await__(self):
@@ -218,7 +259,7 @@ class StreamCall(_Reader, _Told):
     def result(self, timeout: Optional[float] = None) -> Any:
         """Wait for the end, as await does."""
         reply = None if self._method.answers else self.read().result(timeout)
-        Pending(self._operation, call=self._operation).result(timeout)
+        Pending(self._operation, stream=self).result(timeout)
         return reply
 
     def cancel(self) -> None:
@@ -233,13 +274,17 @@ class _Callable:
         self._method = method
 
     def __call__(self, request: Any = None, *, timeout: Optional[float] = None, metadata: Metadata = (),
-                 retry: Optional[Retry] = None, attach: Iterable = (), message_bytes_max: int = 0) -> Any:
+                 parent: Optional['Context'] = None, retry: Optional[Retry] = None, attach: Iterable = (),
+                 message_bytes_max: int = 0) -> Any:
         method = self._method
+        served = parent and parent._call
         if method.streams:
             if retry or attach:
                 raise ValueError('a call with a stream takes no retry, and arrays with write()')
+            if method.asks and request is not None:
+                asyncio.get_running_loop()   # raises where no task can write
             call = StreamCall(method, *self._stub.stream(method.index, timeout, list(metadata),
-                                                         message_bytes_max))
+                                                         served, message_bytes_max))
             if method.asks:
                 return call if request is None else call.write_all(request)
             call.write(request)
@@ -249,7 +294,7 @@ class _Callable:
             retry = (retry.attempts, sum(1 << status for status in set(retry.statuses)),
                      retry.idempotent)
         return Call(self._stub.call(method.index, method.pack(request, method.request), timeout,
-                                    list(metadata), retry, message_bytes_max, list(attach)),
+                                    list(metadata), served, retry, message_bytes_max, list(attach)),
                     method.reply.FromString)
 
 
@@ -259,10 +304,10 @@ class Stub:
     service: a descriptor, as DESCRIPTOR.services_by_name of a generated module has it.
 
     A method takes the request, or an iterable of requests, which a task of the running event loop
-    writes, or None to write them later; timeout in
-    seconds, None: the node's; metadata, a list of pairs; retry, a Retry; attach, arrays that go beside
-    the request, borrowed until the call ends; message_bytes_max of a reply, 0: 64 MiB.  It returns a
-    Call, or a StreamCall.
+    writes, or None to write them later; timeout in seconds, None: the node's; metadata, a list of
+    pairs; parent, the Context of the call that this one helps to serve, of the same node: it has no more
+    time than that has left, and is cancelled with it; retry, a Retry; attach, arrays that go beside the request, borrowed
+    until the call ends; message_bytes_max of a reply, 0: 64 MiB.  It returns a Call, or a StreamCall.
     """
     def __init__(self, peer: _weft.Peer, service: Any):
         methods = _methods_of(service)
@@ -341,6 +386,9 @@ class Abort(Exception):
         self.status = Status(status)
         self.details = details
 
+    def __reduce__(self) -> tuple:
+        return (type(self), (self.args[0], self.status, self.details))
+
 
 def _failure_of(error: BaseException) -> Tuple[int, str, bytes]:
     """What the caller hears of an exception of a handler's."""
@@ -351,6 +399,16 @@ def _failure_of(error: BaseException) -> Tuple[int, str, bytes]:
     if isinstance(error, asyncio.CancelledError):
         return int(Status.CANCELLED), 'the handler was cancelled', b''
     return int(Status.UNKNOWN), '%s: %s' % (type(error).__name__, error), b''
+
+
+def _fail(call: Any, status: int, sentence: str, details: bytes) -> None:
+    """End a call as failed, without @details if they are too many."""
+    for given in (details, b''):
+        try:
+            call.fail(status, sentence.encode('utf-8', 'replace').decode(), given)
+            return
+        except Error:
+            pass   # of the second: the call was answered, or its node has closed
 
 
 class Server:
@@ -391,10 +449,7 @@ class Server:
             else:
                 call.reply(packed)
         except BaseException as error:
-            try:
-                call.fail(*_failure_of(error))
-            except Error:
-                pass   # it was answered, or its node has closed
+            _fail(call, *_failure_of(error))
             if not isinstance(error, (Exception, asyncio.CancelledError)):
                 raise
 
