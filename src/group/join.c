@@ -379,19 +379,17 @@ static int is_over(const struct wf_join_limit *limit)
 	return wf_clock_now() < limit->until_ns ? 0 : -ETIMEDOUT;
 }
 
-static int given_up(const struct wf_job *job, struct wf_error *e)
-{
-	return wf_error_set(e, -ECANCELED, "the join of %u processes (%s) was given up by this one",
-			    job->size, job->launcher);
-}
-
-static int time_over(const struct join *j, struct wf_error *e)
+/* Say why the wait is @over, as is_over() has it. */
+static int waited_in_vain(const struct join *j, int over, struct wf_error *e)
 {
 	const struct wf_job *job = j->job;
 	double seconds = (double)j->limit->ns / (double)WF_NS_PER_S;
 	const char *own = weft_node_address(j->node);
 	char ranks[256], hint[WF_SOCKET_ADDRESS_BYTES + 80] = "";
 
+	if (over == -ECANCELED)
+		return wf_error_set(e, over, "the join of %u processes (%s) was given up by this one",
+				    job->size, job->launcher);
 	if (wf_socket_leads_to_loopback(own))
 		snprintf(hint, sizeof(hint), "; other hosts, if the job has any, do not reach this node, "
 					     "at %s: see WEFT_LISTEN", own);
@@ -436,7 +434,7 @@ int wf_join(struct weft_node *node, const struct wf_job *job, const struct wf_jo
 			err = wait_for_word(&j, begin_calls(&j), members, e);
 	}
 	if (err == -EAGAIN)
-		err = over == -ECANCELED ? given_up(job, e) : time_over(&j, e);
+		err = waited_in_vain(&j, over, e);
 	for (unsigned i = 0; i < j.attempt_count; i++)
 		stop(&j.attempts[i]);
 	return err;
@@ -458,8 +456,6 @@ int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_
 	}
 	if (err != -EAGAIN)
 		return err;
-	if (over == -ECANCELED)
-		return given_up(job, e);
 	j.missing_known = wf_bootstrap_missing(b, j.missing, &j.missing_count);
-	return time_over(&j, e);
+	return waited_in_vain(&j, over, e);
 }

@@ -37,7 +37,8 @@ struct wf_outgoing;
  *
  *   ENDED --------> WAITING      wf_outgoing_post()
  *   WAITING ------> QUEUED       there is a rail: the record is queued, with body or offer
- *   QUEUED -------> OFFERED      the record has left, and the body is to be pulled
+ *   QUEUED -------> OFFERED      the record has left, and the body is to be pulled, or taken back if
+ *                                the outgoing body was stopped with a part of its offer out
  *   OFFERED ------> WITHDRAWING  stopped, and the peer is told; or not to be offered anew
  *   WAITING ------> WITHDRAWING  the record can't go; the outgoing body ends in the next turn
  *   each ---------> ENDED        sent, pulled, stopped, or quiet

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 int wf_recall_open(uint64_t offer, struct wf_recall **recall)
 {

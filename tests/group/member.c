@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * member [--manual] [--give-up] [--name NAME]...: a process of a job.  Joins a group, or one of each NAME, prints
- * what it is told of itself, sends a tensor to each other rank, sums up numbers of all, and ends.
+ * member [--manual] [--give-up] [--name NAME]...: a process of a job.  Joins a group, or one of each
+ * NAME, prints what it is told of itself, sends a tensor to each other rank, sums up numbers of all,
+ * and ends.
  * With --give-up it says when it joins, and SIGUSR1 makes it give that up.
  */
 #include <err.h>
