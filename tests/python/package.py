@@ -27,7 +27,7 @@ def install_wheel(python, build):
     source = os.path.join(TOP, 'src', 'python')
 
     def make():
-        wheels.build([script, build, work], work, 'the wheel')
+        wheels.build([sys.executable, script, build, work], work, 'the wheel')
         wheels.build([python, '-m', 'pip', 'install', '--disable-pip-version-check', '--no-deps',
                       '--no-index', '--target', site, *glob.glob(os.path.join(work, '*.whl'))],
                      work, 'the wheel')
