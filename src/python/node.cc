@@ -165,8 +165,8 @@ static Operation recv(const Node &n, uint64_t step, nb::handle key, nb::handle i
 	fill_recv(o, *flight, into, timeout, priority, stream);
 	o.flags = (any_shape ? WEFT_ANY_SHAPE : 0) | (drop ? WEFT_DROP : 0) | (relay ? WEFT_RELAY : 0) |
 		  (key.is_none() ? WEFT_ANY_KEY : 0);
-	check(weft_recv(n.shared->node(), peer ? peer->get() : nullptr, step, data, bytes, flight->array.pointer(), &o,
-			&flight->op));
+	check(weft_recv(n.shared->node(), peer ? peer->get() : nullptr, step, data, bytes,
+			flight->array.pointer(), &o, &flight->op));
 	return Operation(std::move(flight));
 }
 

@@ -115,7 +115,7 @@ int in_slices(const std::shared_ptr<Shared> &shared, Part *part, uint64_t timeou
 	}
 }
 
-/* A node that closes ends its operations.  In a forked child they are the parent's. */
+/* Wait for a moment for a node that closes, which ends its operations. */
 static void see_closing()
 {
 	let_others_run();
@@ -134,10 +134,12 @@ bool Operation::wait(nb::handle timeout)
 
 		if (err == -ETIMEDOUT)
 			return false;
-		if (err == -ESHUTDOWN && !flight_->shared->forked())
-			see_closing();
+		if (err != -ESHUTDOWN)
+			check(err);
+		else if (flight_->shared->forked())
+			check(weft_wait(op, 0)); // raises: the operation is the parent's
 		else
-			check(err == -ESHUTDOWN ? weft_wait(op, 0) : err);
+			see_closing();
 	}
 	flight_->release();
 	return true;
