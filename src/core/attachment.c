@@ -86,6 +86,9 @@ static void become_lost(struct weft_op *op)
 	s->device = NULL;
 	s->outgoing.body = NULL;
 	s->outgoing.body_bytes = 0;
+	s->outgoing.insists = true;
+	/* Terms that the attachment could not keep do not bind the notice, which follows its message. */
+	op->terms = (struct wf_terms){ .priority = op->terms.priority };
 	op->path = NULL; /* the notice will write its own path there */
 	op->send.attached->lost = true;
 	atomic_fetch_add(&op->refs, 1); /* held until wf_attachment_over */

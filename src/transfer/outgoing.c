@@ -22,6 +22,7 @@
 #define QUIET_COPIES_NS (10 * WF_NS_PER_S) /* a device that takes longer hangs */
 #define FENCE_NS (400 * WF_NS_PER_MS)
 #define LANES_NS WF_NS_PER_MS /* pause before an outgoing body that needs more rails looks again */
+#define HEAD_NS WF_NS_PER_MS /* pause before memory for the head of a record is asked for again */
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* pause before memory for a copy is asked for again */
 
 static void close_grants(struct wf_outgoing *p)
@@ -368,21 +369,21 @@ int wf_outgoing_head(struct wf_outgoing *p, size_t bytes, struct wf_bytes_writer
 	return 0;
 }
 
-/* Plan and post @p, whose link has a rail. */
-static void start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
+/* Plan and post @p, whose link has a rail.  -EAGAIN: @p insists, and there is no memory for now. */
+static int start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 {
 	struct wf_body body = { .bytes = p->body_bytes };
 	struct wf_error e;
 
 	if (agree(p, caps, &e)) {
 		fail_later(p, &e);
-		return;
+		return 0;
 	}
 	make_plan(p, caps);
 	if (p->plan == WF_BODY_PULL && p->transfer->closing) {
 		wf_error_set(&e, -ECANCELED, "this node has closed");
 		fail_later(p, &e);
-		return;
+		return 0;
 	}
 	p->path.caps = caps;
 	p->path.way = p->stage ? WF_BODY_STAGED : p->plan;
@@ -393,12 +394,14 @@ static void start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 	body.priority = p->terms->priority;
 	if (p->plan == WF_BODY_PULL && offer(p, &body, &e)) {
 		fail_later(p, &e);
-		return;
+		return 0;
 	}
 	if (p->class->put_head(p, &body)) {
+		if (p->insists)
+			return -EAGAIN;
 		wf_error_set(&e, -ENOMEM, "no memory for the head of a record");
 		fail_later(p, &e);
-		return;
+		return 0;
 	}
 	if (p->offer.id)
 		wf_link_record(wf_link_real(p->link), WF_RECORDER_OFFER, p->offer.id, p->body_bytes);
@@ -411,6 +414,7 @@ static void start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 	wf_link_post(p->link, &p->record->message);
 	if (p->class->posted)
 		p->class->posted(p);
+	return 0;
 }
 
 static void look_again(struct wf_timer *timer)
@@ -420,19 +424,28 @@ static void look_again(struct wf_timer *timer)
 	wf_transfer_start(wf_link_real(p->link));
 }
 
+/* Let @p look again in @ns whether it can go. */
+static void look_later(struct wf_outgoing *p, uint64_t ns)
+{
+	struct wf_loop *loop = &p->transfer->engine->loop;
+
+	wf_loop_timer(loop, &p->quiet_timer, loop->now_ns + ns, look_again);
+}
+
 bool wf_outgoing_up(struct wf_outgoing *p)
 {
-	struct wf_engine *engine = p->transfer->engine;
 	struct wf_link *link = wf_link_real(p->link);
 
 	if (wf_terms_wait(p->terms, link)) {
-		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + LANES_NS,
-			      look_again);
+		look_later(p, LANES_NS);
 		return false;
 	}
 	wait_no_more(p);
-	start(p, wf_link_caps(link));
-	return true;
+	if (!start(p, wf_link_caps(link)))
+		return true;
+	wait_for_rail(p);
+	look_later(p, HEAD_NS);
+	return false;
 }
 
 void wf_outgoing_post(struct wf_transfer *t, struct wf_link *link, struct wf_outgoing *p)

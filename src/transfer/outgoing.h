@@ -103,6 +103,7 @@ struct wf_outgoing {
 	uint8_t type; /* type of the record */
 	/* the body lies in the pool and is not written: peers of this host may view it */
 	bool lend;
+	bool insists; /* without a body, and told for certain: memory for its head is waited for */
 	/* may be set before wf_outgoing_stop(): the peer is told otherwise, and answers PULLED */
 	bool told;
 
@@ -124,7 +125,7 @@ struct wf_outgoing {
 	struct wf_sender_sums
 		*summing; /* checksums of a longer body; NULL: its reader has not asked */
 	struct wf_outgoing_offer offer;
-	struct wf_timer quiet_timer; /* ends a withdrawal; before, waits for more rails */
+	struct wf_timer quiet_timer; /* ends a withdrawal; before, waits for rails or memory */
 	/* on a shared rail: end of the withdrawal, and time of the probe */
 	uint64_t quiet_ns, probed_ns;
 	struct wf_reason why; /* why the outgoing body ends, while it is withdrawn */

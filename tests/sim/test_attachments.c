@@ -921,6 +921,38 @@ static void an_attachment_that_is_given_up_before_it_could_be_sent_is_missed(voi
 	wf_world_end();
 }
 
+static void an_attachment_whose_terms_the_link_does_not_meet_is_missed(void **state)
+{
+	struct wf_flight call, attached, taken;
+	struct weft_send_options options;
+	ProtobufCService *service;
+	int64_t big = BIG;
+	struct weft_tensor t = row(source, &big);
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	served = NULL;
+	wf_world_on_request(keep);
+	service = open_call(&call, LONG_NS);
+	options = sending(&attached, 0);
+	options.op.provider = "none";
+	assert_int_equal(weft_call_attach(call.op, &t, &options, &attached.op), 0);
+	invoke(service, &call, SMALL);
+	wf_flight_land(&attached, 1, S);
+	assert_int_equal(attached.status, WEFT_FAILED_PRECONDITION);
+	assert_true(wf_world_run(is_served, NULL, S));
+	take(&taken, 0, NULL, 0);
+	wf_flight_land(&taken, 1, S);
+	assert_int_equal(taken.status, WEFT_CANCELLED);
+	answer();
+	wf_flight_land(&call, 1, S);
+	assert_int_equal(call.status, WEFT_OK);
+	wf_flight_free(&call, 1);
+	wf_flight_free(&attached, 1);
+	wf_flight_free(&taken, 1);
+	wf_world_end();
+}
+
 /* Node 1 is not there.  It comes, or the call ends before. */
 static void an_attachment_ends_by_its_own_deadline_where_there_is_no_way_to_its_peer(void **state)
 {
@@ -1332,6 +1364,7 @@ int main(void)
 		cmocka_unit_test(a_call_is_not_handled_before_all_has_come),
 		cmocka_unit_test(a_caller_that_gives_up_while_some_are_missing_is_forgotten),
 		cmocka_unit_test(an_attachment_that_is_given_up_before_it_could_be_sent_is_missed),
+		cmocka_unit_test(an_attachment_whose_terms_the_link_does_not_meet_is_missed),
 		cmocka_unit_test(
 			an_attachment_ends_by_its_own_deadline_where_there_is_no_way_to_its_peer),
 		cmocka_unit_test(a_question_to_the_wrong_call_is_refused),
