@@ -26,7 +26,6 @@
 #define HEARD_BYTES (4 * KIB)     /* looked at each time that a beginning is told */
 #define KEY "cast"
 #define SLACK_NS (8 * MS)         /* as the checker's */
-#define LOOK_NS (5 * MS)          /* between two looks at members, at most */
 #define LOSS_NS WF_NS_PER_S       /* as the checker's */
 
 static struct wf_casting_broadcast broadcasts[BROADCASTS_MAX];
@@ -203,8 +202,9 @@ static void show(const struct wf_casting_broadcast *all)
 		    seconds(all->limit_ns), seconds(all->cancelled_ns), all->stopped, all->lonely);
 	show_flight(&all->flight);
 	for (const struct wf_casting_member *m = all->members; m < all->members + all->count; m++) {
-		print_error("   to n%u, entered %d at %.6f, ended %.6f %s\n", m->node, m->entered,
-			    seconds(m->begun_ns), seconds(m->ended_ns),
+		print_error("   to n%u, entered %d at %.6f, live at %.6f, ended by %.6f %s\n", m->node,
+			    m->entered, seconds(m->begun_ns), seconds(m->seen_live_ns),
+			    seconds(m->ended_ns),
 			    m->ended_ns ? weft_status_name(m->status) : "");
 		for (unsigned i = 0; i < m->receive_count; i++)
 			show_receive(&m->receives[i]);
@@ -438,7 +438,8 @@ static void check_member(const struct wf_casting_member *m, const char *message)
 {
 	const struct wf_casting_broadcast *all = m->all;
 
-	if (m->ended_ns > member_due_ns(m) + LOOK_NS)
+	/* No look is taken while a call of the program blocks. */
+	if (m->seen_live_ns > member_due_ns(m))
 		wrong_member(m, "ended too late");
 	if (!*message != (m->status == WEFT_OK))
 		wrong_member(m, "has a sentence and ended well, or has none");
@@ -456,8 +457,10 @@ static void look_at_members(struct wf_casting_broadcast *all)
 		if (!m->entered || m->ended_ns)
 			continue;
 		assert_int_equal(weft_broadcast_outcome(all->flight.op, m->index, &status, &message), 0);
-		if (status == WEFT_UNKNOWN && !*message)
+		if (status == WEFT_UNKNOWN && !*message) {
+			m->seen_live_ns = wf_clock_now();
 			continue;
+		}
 		m->status = status;
 		m->ended_ns = wf_clock_now();
 		check_member(m, message);

@@ -59,7 +59,8 @@ struct wf_casting_member {
 	unsigned life;         /* life of its node, when the member entered */
 	uint64_t begun_ns;
 	uint64_t bereft_ns;    /* when its node died, to which there was a link; 0: it has not */
-	uint64_t ended_ns;     /* 0: the member has not ended */
+	uint64_t seen_live_ns; /* the last look before its end; 0: none */
+	uint64_t ended_ns;     /* the first look after its end; 0: it has not ended */
 	enum weft_status status;
 };
 
