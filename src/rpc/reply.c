@@ -79,7 +79,8 @@ static void reply_done(struct wf_outgoing *p, const struct wf_error *e)
 		wf_server_call_free(s);
 		return;
 	}
-	/* The failure is short enough to need no memory, which may be what was missing. */
+	/* The failure is short, and goes once there is memory, which may be what was missing. */
+	s->terms = (struct wf_terms){ .priority = s->terms.priority };
 	wf_reply_drop(s);
 	reply->initial.bytes = reply->trailing.bytes = reply->details.bytes = 0;
 	reply->status = wf_status_of(e->code);
@@ -99,6 +100,7 @@ static void post_reply(struct wf_server_call *s, enum wf_reply_state state)
 	reply->state = state;
 	reply->outgoing.type = WF_RECORD_REPLY;
 	reply->outgoing.class = &class;
+	reply->outgoing.insists = state == WF_REPLY_FAILED;
 	reply->outgoing.terms = &s->terms;
 	wf_outgoing_post(s->serving->transfer, s->link, &reply->outgoing);
 	if (reply->attachments && reply->status == WEFT_OK)

@@ -1300,6 +1300,54 @@ static void a_record_half_sent_is_left_when_memory_comes_back(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static void *kept[40];
+static size_t kept_count;
+
+static void keep_all(unsigned number, void *call)
+{
+	(void)number;
+	kept[kept_count++] = call;
+}
+
+static bool all_are_kept(void *ctx)
+{
+	(void)ctx;
+	return kept_count == WF_COUNT(kept);
+}
+
+/* More calls fail at once than there are heads to reuse, and a head takes memory. */
+static void callers_hear_of_failures_when_memory_comes_back(void **state)
+{
+	static struct trip trips[WF_COUNT(kept)];
+	const struct wf_nth_fault none_left = { .kind = WF_NTH_MEMORY, .first = 1, .count = UINT64_MAX };
+	const struct wf_nth_fault nothing = { .kind = WF_NTH_MEMORY };
+
+	(void)state;
+	if (wf_nth_is_child())
+		return;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_on_request(keep_all);
+	peer = wf_world_peer(0, 1);
+	assert_int_equal(weft_stub_open(peer, &sim__mirror__descriptor, &stub), 0);
+	for (size_t i = 0; i < WF_COUNT(trips); i++)
+		call(&trips[i], SMALL);
+	assert_true(wf_world_run(all_are_kept, NULL, S));
+	wf_nth_fail(&none_left);
+	for (size_t i = 0; i < WF_COUNT(kept); i++)
+		weft_served_fail(kept[i], WEFT_ABORTED, "as the test wants");
+	wf_world_pass(20 * MS);
+	assert_false(all_ended(&(struct trips){ trips, WF_COUNT(trips) }));
+	wf_nth_fail(&nothing);
+	assert_true(wf_world_run(all_ended, &(struct trips){ trips, WF_COUNT(trips) }, S));
+	for (size_t i = 0; i < WF_COUNT(trips); i++)
+		assert_true(trips[i].status == WEFT_ABORTED ||
+			    trips[i].status == WEFT_RESOURCE_EXHAUSTED);
+	wf_world_on_request(NULL);
+	free_all(trips, WF_COUNT(trips));
+	weft_stub_close(stub);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -1313,6 +1361,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_rail_that_registers_no_frames_is_given_up),
 		cmocka_unit_test(a_rail_that_sends_no_frames_is_given_up),
 		cmocka_unit_test(a_record_half_sent_is_left_when_memory_comes_back),
+		cmocka_unit_test(callers_hear_of_failures_when_memory_comes_back),
 	};
 
 	if (argc == 6) {
