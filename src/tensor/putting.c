@@ -285,13 +285,19 @@ static void add_path(struct wf_path *sum, const struct wf_path *path, bool first
 	sum->lanes = WF_MAX(sum->lanes, path->lanes);
 }
 
+/* Did the peer refuse the body of @outgoing before it read any of it? */
+static bool is_refused_unread(const struct wf_outgoing *outgoing)
+{
+	return outgoing->refused && !outgoing->path.chunks;
+}
+
 static void fail(struct wf_putting *p, const struct wf_outgoing *outgoing, const struct wf_error *e)
 {
 	struct wf_error why = *e;
 
 	if (p->why.code)
 		return;
-	if (outgoing && outgoing->refused)
+	if (outgoing && is_refused_unread(outgoing))
 		wf_remote_why(&why, wf_status_of(e->code), wf_link_label(wf_link_real(p->link)));
 	wf_reason_keep(&p->why, &why);
 }
@@ -312,7 +318,7 @@ static void body_done(struct wf_outgoing *outgoing, const struct wf_error *e)
 	p->held++;
 	if (e)
 		wf_remote_unask(&p->ask);
-	p->sent |= outgoing->sent && !outgoing->refused;
+	p->sent |= outgoing->sent && !is_refused_unread(outgoing);
 	if (body->block < p->count)
 		add_path(&p->path, &outgoing->path, !p->path.caps);
 	if (e && !p->why.code) {

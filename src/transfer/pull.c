@@ -146,8 +146,10 @@ static void finish(struct wf_pull *pull)
 	/* All bytes are on the device. */
 	if (pull->way == WF_PULL_WAY_STRAIGHT && well)
 		wf_stage_skip(pull->job.stage, pull->body.bytes);
+	/* An owner that hears of a failure takes a body of no chunks for one that was not read. */
 	if (pull->answer)
-		pull->answer->chunks = pull->path.chunks;
+		pull->answer->chunks = !well && pull->writes ? WF_MAX(pull->path.chunks, 1U)
+							      : pull->path.chunks;
 	if (pull->answer && (well || !may_be_released(pull)))
 		say(pull, link, well ? 0 : why.code);
 	wf_link_unwatch(link);
@@ -558,6 +560,7 @@ void wf_pull_feed(struct wf_pull *pull)
 		else
 			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
+		pull->writes = true;
 		wf_reads_begin(pull, r, over);
 		wf_yield_took(pull);
 	}
@@ -890,6 +893,7 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 		return;
 	}
 	pull->way = WF_PULL_WAY_IMPORTED;
+	pull->writes = true;
 	pull->path.caps = wf_link_caps(link);
 	pull->body.epoch = body->epoch;
 	/* The body was offered all the while: nobody has written to it. */

@@ -128,6 +128,7 @@ struct wf_pull {
 	uint64_t took_ns;   /* time of the last read over the rail; 0: none has ended */
 	struct wf_pool_waiter bounce_waiter; /* waits for the pool, for the stage's buffer */
 	bool refused;       /* the rail takes no read of the pull */
+	bool writes;        /* something was begun that writes the destination */
 	unsigned tries;     /* failures in a row */
 	uint64_t failing_ns; /* when the first of them was */
 	bool tell_withdrawn;
@@ -150,10 +151,7 @@ struct wf_pull {
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull);
 
-/*
- * End @pull early with @e: done follows, maybe inside, as soon as the destination is quiet.
- * Harmless after the end.
- */
+/* End @pull early with @e: done follows, maybe inside, once the destination is quiet.  Or harmless. */
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
 
 /*

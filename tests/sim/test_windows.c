@@ -1538,6 +1538,30 @@ static void bytes_that_were_damaged_on_their_way_are_data_loss(void **state)
 	}
 }
 
+/* A put is not said to have done nothing once its bytes were written. */
+static void a_put_that_was_written_and_failed_may_have_been_executed(void **state)
+{
+	struct access *a = &accesses[0];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		how = SUMMED;
+		open_world(wf_world_shapes[i], true);
+		how = BY_LOAN;
+		make_blocks(a, 0, WINDOW_BYTES);
+		a->count = 1;
+		wf_fake_knobs()->flip_at = (uint8_t *)a->blocks[0].local + 9;
+		begin_put(a, 2, LIMIT_NS);
+		land(a, 1);
+		assert_int_equal(a->flight.status, WEFT_DATA_LOSS);
+		assert_int_equal(weft_op_executed(a->flight.op), WEFT_EXECUTED_MAYBE);
+		assert_null(strstr(weft_op_message(a->flight.op), "did not open"));
+		wf_fake_knobs()->flip_at = NULL;
+		free_all(a, 1);
+		close_world();
+	}
+}
+
 /* Lanes */
 
 /* Publishing */
@@ -1733,6 +1757,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_descriptor_that_is_forged_opens_nothing),
 		cmocka_unit_test(a_loan_with_a_checksum_is_refused),
 		cmocka_unit_test(bytes_that_were_damaged_on_their_way_are_data_loss),
+		cmocka_unit_test(a_put_that_was_written_and_failed_may_have_been_executed),
 		cmocka_unit_test(a_window_is_found_by_the_key_that_it_is_published_by),
 		cmocka_unit_test(a_key_is_free_again_when_its_window_has_closed),
 		cmocka_unit_test(a_list_of_even_distances_moves_what_it_says),
