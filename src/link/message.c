@@ -11,15 +11,15 @@
 
 _Static_assert(WF_RECORD_SUMS_BYTES_MAX <= WF_MESSAGE_COPY_BYTES_MAX, "sums are longer");
 
-struct copy {
+struct wf_message_copy {
 	struct wf_message message;
-	struct wf_link *link; /* a reference */
+	struct wf_link *link; /* a reference, once posted */
 	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
 };
 
 static void sent(struct wf_message *m, const struct wf_error *e)
 {
-	struct copy *copy = WF_CONTAINER(m, struct copy, message);
+	struct wf_message_copy *copy = WF_CONTAINER(m, struct wf_message_copy, message);
 
 	(void)e;
 	wf_ledger_discharge(copy->link, WF_LEDGER_OWED, sizeof(*copy));
@@ -27,13 +27,19 @@ static void sent(struct wf_message *m, const struct wf_error *e)
 	free(copy);
 }
 
-int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
-			 const uint8_t *bytes, size_t count)
+struct wf_message_copy *wf_message_copy_new(void)
 {
-	struct copy *copy = calloc(1, sizeof(*copy));
+	return calloc(1, sizeof(struct wf_message_copy));
+}
 
-	if (!copy)
-		return -ENOMEM;
+void wf_message_copy_free(struct wf_message_copy *copy)
+{
+	free(copy);
+}
+
+void wf_message_copy_post(struct wf_message_copy *copy, struct wf_link *link, uint8_t priority,
+			  uint8_t type, const uint8_t *bytes, size_t count)
+{
 	assert(count <= sizeof(copy->bytes));
 	copy->link = link;
 	wf_link_get(link);
@@ -45,6 +51,16 @@ int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
 	copy->message.head_bytes = count;
 	copy->message.sent = sent;
 	wf_link_post(link, &copy->message);
+}
+
+int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
+			 const uint8_t *bytes, size_t count)
+{
+	struct wf_message_copy *copy = wf_message_copy_new();
+
+	if (!copy)
+		return -ENOMEM;
+	wf_message_copy_post(copy, link, priority, type, bytes, count);
 	return 0;
 }
 

@@ -57,7 +57,17 @@ int wf_link_unpost(struct wf_link *link, struct wf_message *m);
 /* The longest record that is posted as a copy. */
 #define WF_MESSAGE_COPY_BYTES_MAX WF_RECORD_OFFER_BYTES_MAX
 
-/* Post a copy of a record in data frames, charged to the peer.  -ENOMEM: nothing was posted. */
+/* Room for a copy of a record that is posted later, for certain.  NULL: no memory. */
+struct wf_message_copy *wf_message_copy_new(void);
+
+/* Post a record as @copy, which is taken, in data frames, charged to the peer. */
+void wf_message_copy_post(struct wf_message_copy *copy, struct wf_link *link, uint8_t priority,
+			  uint8_t type, const uint8_t *bytes, size_t count);
+
+/* Free @copy, which is not posted.  Accepts NULL. */
+void wf_message_copy_free(struct wf_message_copy *copy);
+
+/* Post a copy of a record, as wf_message_copy_post() does.  -ENOMEM: nothing was posted. */
 int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
 			 const uint8_t *bytes, size_t count);
 

@@ -556,12 +556,27 @@ int wf_remote_take_back(struct wf_remote_get *g)
 	return 0;
 }
 
+/* Have a later get ask for the window anew, if @g alone waits for the answer. */
+static void ask_no_more(struct wf_remote_get *g)
+{
+	struct wf_remote *remote = g->remote;
+
+	if (g->state != WF_REMOTE_GET_ASKING || g->alone)
+		return;
+	wf_list_remove(&g->node);
+	if (remote->state != WF_REMOTE_ASKED || !wf_list_empty(&remote->waiting))
+		return;
+	wf_remote_unask(&remote->ask);
+	remote->state = WF_REMOTE_NONE;
+}
+
 void wf_remote_stop(struct wf_remote_get *g, const struct wf_error *e)
 {
 	if (g->state == WF_REMOTE_GET_READING) {
 		g->stopped = e->code;
 		wf_pull_stop(g->pull, e);
 	} else if (g->state != WF_REMOTE_GET_ENDED) {
+		ask_no_more(g);
 		end(g, e);
 	}
 }

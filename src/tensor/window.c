@@ -34,6 +34,7 @@ struct loan {
 	struct wf_terms terms;
 	struct wf_outgoing outgoing;
 	struct wf_stage *stage; /* NULL: the window is of the host's memory */
+	struct wf_message_copy *refusal; /* for the peer, which waits, should the loan never leave */
 	bool over; /* nobody is offered the range any more, and copies of the stage have to end */
 };
 
@@ -157,14 +158,26 @@ static void end(struct use *use)
 
 /* Loans */
 
-static int refuse(struct wf_link *link, uint64_t asked, enum weft_status status)
+/* Refuse by @refusal, which is taken. */
+static void refuse_by(struct wf_message_copy *refusal, struct wf_link *link, uint64_t asked,
+		      enum weft_status status)
 {
 	uint8_t bytes[WF_ACCESS_LEND_BYTES_MAX];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 	const struct wf_access_lend lend = { .id = asked, .status = (uint8_t)status };
 
 	wf_access_lend_put(&w, &lend);
-	return wf_message_post_copy(link, 0, WF_RECORD_LEND, bytes, wf_access_lend_bytes(&lend));
+	wf_message_copy_post(refusal, link, 0, WF_RECORD_LEND, bytes, wf_access_lend_bytes(&lend));
+}
+
+static int refuse(struct wf_link *link, uint64_t asked, enum weft_status status)
+{
+	struct wf_message_copy *refusal = wf_message_copy_new();
+
+	if (!refusal)
+		return -ENOMEM;
+	refuse_by(refusal, link, asked, status);
+	return 0;
 }
 
 static int put_lend(struct wf_outgoing *p, const struct wf_body *body)
@@ -187,6 +200,7 @@ static void end_loan(struct loan *loan)
 	if (loan->stage && !wf_stage_quiet(loan->stage))
 		return;
 	wf_stage_close(loan->stage);
+	wf_message_copy_free(loan->refusal);
 	end(&loan->use);
 }
 
@@ -205,12 +219,11 @@ static void loan_done(struct wf_outgoing *p, const struct wf_error *e)
 	struct loan *loan = WF_CONTAINER(p, struct loan, outgoing);
 	struct wf_link *link = wf_link_real(loan->use.link);
 
-	/*
-	 * The peer waits for a loan that has not left.  Without memory to say so the peer waits
-	 * until its deadline.
-	 */
-	if (e && !p->sent && wf_link_caps(link))
-		(void)refuse(link, loan->asked, wf_status_of(e->code));
+	/* A peer that lives waits for the loan, whether there is a rail just now or not. */
+	if (e && !p->sent && wf_link_greeted(link)) {
+		refuse_by(loan->refusal, link, loan->asked, wf_status_of(e->code));
+		loan->refusal = NULL;
+	}
 	if (!e && loan->use.window->fills) {
 		loan->use.window->taken_bytes += p->body_bytes;
 		loan->use.window->taken(loan->use.window);
@@ -277,6 +290,11 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	loan = calloc(1, sizeof(*loan));
 	if (!loan)
 		return -ENOMEM;
+	loan->refusal = wf_message_copy_new();
+	if (!loan->refusal) {
+		free(loan);
+		return -ENOMEM;
+	}
 	loan->use.is_loan = true;
 	loan->use.window = window;
 	loan->asked = ask.id;
@@ -290,8 +308,12 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	if (window->device)
 		err = stage_loan(w, link, loan, ask.flags & WF_ACCESS_ASK_STAY);
 	if (err) {
+		if (err == -ENOMEM)
+			wf_message_copy_free(loan->refusal);
+		else
+			refuse_by(loan->refusal, link, ask.id, wf_status_of(err));
 		free(loan);
-		return err == -ENOMEM ? err : refuse(link, ask.id, wf_status_of(err));
+		return err == -ENOMEM ? err : 0;
 	}
 	begin(&loan->use, w, window, link, LOAN_CHARGED_BYTES);
 	loan->use.waits = !is_filled(loan);

@@ -1348,6 +1348,41 @@ static void callers_hear_of_failures_when_memory_comes_back(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* No memory is left from one allocation on, for a while. */
+static void run_out(bool summed, uint64_t first)
+{
+	const struct wf_nth_fault none_left = { .kind = WF_NTH_MEMORY, .first = first, .count = UINT64_MAX };
+	const struct wf_nth_fault nothing = { .kind = WF_NTH_MEMORY };
+	struct trip all[2] = { { 0 } };
+	struct weft_window *window;
+	struct weft_remote *remote;
+
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	peer = wf_world_peer(0, 1);
+	want_sums(summed);
+	window = open_window(&remote);
+	begin_get(&all[0], remote);
+	begin_put(&all[1], remote, 3);
+	wf_nth_fail(&none_left);
+	wf_world_pass(20 * MS);
+	wf_nth_fail(&nothing);
+	assert_true(wf_world_run(all_ended, &(struct trips){ all, 2 }, 2 * S));
+	weft_remote_close(remote);
+	assert_int_equal(weft_window_close(window), 0);
+	free_all(all, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void gets_and_puts_end_when_memory_comes_back(void **state)
+{
+	(void)state;
+	for (uint64_t first = 1; first <= 30 && !wf_nth_is_child(); first++) {
+		run_out(false, first);
+		run_out(true, first);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -1362,6 +1397,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_rail_that_sends_no_frames_is_given_up),
 		cmocka_unit_test(a_record_half_sent_is_left_when_memory_comes_back),
 		cmocka_unit_test(callers_hear_of_failures_when_memory_comes_back),
+		cmocka_unit_test(gets_and_puts_end_when_memory_comes_back),
 	};
 
 	if (argc == 6) {
