@@ -48,15 +48,19 @@ static void drop_slots(struct wf_announced *a)
 		free(slot);
 }
 
-/* Give slots to those who wait, each the first. */
+/* Give slots to those who wait, each the first.  One who gives a slot back is no deeper in the stack. */
 static void match(struct wf_announced *a)
 {
+	if (a->matching)
+		return;
+	a->matching = true;
 	while (!wf_list_empty(&a->waiting) && !wf_list_empty(&a->slots)) {
 		struct wf_list *node = wf_list_pop(&a->waiting);
 		struct wf_announced_wait *wait = WF_CONTAINER(node, struct wf_announced_wait, node);
 
 		wait->come(wait, pop_slot(a));
 	}
+	a->matching = false;
 }
 
 static void fail_all(struct wf_announced *a, const struct wf_error *e)
@@ -69,14 +73,30 @@ static void fail_all(struct wf_announced *a, const struct wf_error *e)
 	}
 }
 
+static void drop(struct wf_announced *a, struct wf_announced_slot *slot)
+{
+	wf_list_remove(&slot->node);
+	a->count--;
+	free(slot);
+}
+
 static void withdraw(struct wf_announced *a, uint64_t serial)
 {
 	WF_LIST_EACH(node, &a->slots) {
 		if (slot_of(node)->serial != serial)
 			continue;
-		wf_list_remove(node);
-		a->count--;
-		free(slot_of(node));
+		drop(a, slot_of(node));
+		return;
+	}
+}
+
+/* Drop what was announced before under @number: a push that failed may have left it here. */
+static void supersede(struct wf_announced *a, uint64_t number)
+{
+	WF_LIST_EACH(node, &a->slots) {
+		if (slot_of(node)->number != number)
+			continue;
+		drop(a, slot_of(node));
 		return;
 	}
 }
@@ -84,10 +104,9 @@ static void withdraw(struct wf_announced *a, uint64_t serial)
 /* Take what the owner has said.  -EPROTO: there is no sense in it, or too much.  -ENOMEM. */
 static int take(struct wf_announced *a, const Weft__Landings__Slots *said)
 {
-	/* Each withdrawal costs a look at all slots. */
+	/* Each number and each withdrawal costs a look at all slots. */
 	if (said->n_numbers != said->n_serials || said->n_numbers > WF_SHARES_TOLD_MAX ||
-	    said->n_withdrawn > WF_SHARES_TOLD_MAX ||
-	    said->n_numbers > WEFT_LANDING_SLOTS_MAX - a->count)
+	    said->n_withdrawn > WF_SHARES_TOLD_MAX)
 		return -EPROTO;
 	for (size_t i = 0; i < said->n_withdrawn; i++)
 		withdraw(a, said->withdrawn[i]);
@@ -96,6 +115,7 @@ static int take(struct wf_announced *a, const Weft__Landings__Slots *said)
 
 		if (said->numbers[i] >= WEFT_LANDING_SLOTS_MAX)
 			return -EPROTO;
+		supersede(a, said->numbers[i]);
 		slot = malloc(sizeof(*slot));
 		if (!slot)
 			return -ENOMEM;

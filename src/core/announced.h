@@ -44,6 +44,7 @@ struct wf_announced {
 	unsigned busy;              /* operations of streams that have not ended */
 	uint64_t heard_ns;          /* time of the owner's last word, or of the call without one */
 	bool closing;
+	bool matching;              /* slots are being given to those who wait */
 	uint32_t count;
 	struct wf_list slots;       /* the longest here first */
 	struct wf_list waiting;     /* struct wf_announced_wait */

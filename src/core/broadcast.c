@@ -567,6 +567,9 @@ int wf_broadcast_add(struct weft_op *op, struct weft_peer *peer)
 		err = wf_last_set(-EALREADY, "the broadcast has ended, or is about to");
 	else if (m)
 		err = enter(all, m);
+	/* A cancel of the broadcast may come before the start of the send, and is to wait for it. */
+	if (!err)
+		atomic_store(&m->send->submitted, true);
 	pthread_mutex_unlock(&node->lock);
 	if (!err)
 		wf_op_submit(m->send, m->send->made_ns);

@@ -91,16 +91,22 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
 }
 
+static pthread_mutex_t own_services = PTHREAD_MUTEX_INITIALIZER;
+
 int wf_serve_own(struct weft_node *node, ProtobufCService *service,
 		 const struct weft_serve_options *options, atomic_bool *served)
 {
 	const struct weft_serve_options none = { 0 };
-	int err;
+	int err = 0;
 
-	if (atomic_exchange(served, true))
+	if (atomic_load(served))
 		return 0;
-	err = wf_serve_add(node, service, options ? options : &none);
-	if (err)
-		atomic_store(served, false);
+	/* A second thread that comes meanwhile goes on once the service is there. */
+	pthread_mutex_lock(&own_services);
+	if (!atomic_load(served))
+		err = wf_serve_add(node, service, options ? options : &none);
+	if (!err)
+		atomic_store(served, true);
+	pthread_mutex_unlock(&own_services);
 	return err;
 }

@@ -55,9 +55,20 @@ void wf_shares_fini(struct wf_shares *s)
 
 /* Sharing.  All of it is under the lock. */
 
-static bool has_announced(const struct wf_share *share)
+/* Returns an announced slot of @share that may be withdrawn; NULL: none, or none before more is told. */
+static struct wf_shares_slot *withdrawable(const struct wf_share *share)
 {
-	return !wf_list_empty(&share->untold) || !wf_list_empty(&share->told);
+	struct wf_list *untold = wf_list_first(&share->untold);
+	struct wf_shares_slot *found = NULL;
+
+	/* Best one that its holder does not know of. */
+	if (untold)
+		return slot_of(untold);
+	/* A sender uses first what came first. */
+	WF_LIST_EACH(at, &share->told)
+		if (wf_list_empty(&slot_of(at)->withdrawn))
+			found = slot_of(at);
+	return found;
 }
 
 /* Returns the share with the fewest slots, the one longest without a new one; NULL: none. */
@@ -71,13 +82,13 @@ static struct wf_share *poorest(const struct wf_shares *s)
 	return found;
 }
 
-/* Returns the share with the most slots among those that have announced ones; NULL: none. */
+/* Returns the share with the most slots among those that can give one up; NULL: none. */
 static struct wf_share *richest(const struct wf_shares *s)
 {
 	struct wf_share *found = NULL;
 
 	WF_LIST_EACH(at, &s->all)
-		if (has_announced(share_of(at)) && (!found || share_of(at)->held > found->held))
+		if ((!found || share_of(at)->held > found->held) && withdrawable(share_of(at)))
 			found = share_of(at);
 	return found;
 }
@@ -117,30 +128,22 @@ static void release(struct wf_shares *s, struct wf_shares_slot *slot)
 	wf_list_append(&s->free, &slot->node);
 }
 
-/* Free an announced slot of @from, best one that it does not know of.  False: there is none. */
-static bool withdraw(struct wf_shares *s, struct wf_share *from)
+/* Free an announced slot of @from, which has one that may be withdrawn. */
+static void withdraw(struct wf_shares *s, struct wf_share *from)
 {
-	struct wf_list *untold = wf_list_first(&from->untold);
-	struct wf_shares_slot *found = NULL;
+	bool told = wf_list_empty(&from->untold);
+	struct wf_shares_slot *slot = withdrawable(from);
 
-	if (untold) {
-		release(s, slot_of(untold));
-		return true;
+	if (told) {
+		slot->withdrawn_serial = slot->serial;
+		wf_list_append(&from->withdrawn, &slot->withdrawn);
 	}
-	/* A sender uses first what came first. */
-	WF_LIST_EACH(at, &from->told)
-		if (wf_list_empty(&slot_of(at)->withdrawn))
-			found = slot_of(at);
-	if (!found)
-		return false;
-	found->withdrawn_serial = found->serial;
-	wf_list_append(&from->withdrawn, &found->withdrawn);
-	release(s, found);
-	s->wake(from);
-	return true;
+	release(s, slot);
+	if (told)
+		s->wake(from);
 }
 
-/* Move announced slots from the share with the most to that with the fewest. */
+/* Move announced slots from the share with the most of them to that with the fewest slots. */
 static void level(struct wf_shares *s)
 {
 	struct wf_share *from, *to;
@@ -149,8 +152,9 @@ static void level(struct wf_shares *s)
 		deal(s);
 		from = richest(s);
 		to = poorest(s);
-		if (!from || to->held + 1 >= from->held || !withdraw(s, from))
+		if (!from || to->held + 1 >= from->held)
 			return;
+		withdraw(s, from);
 		announce(s, slot_of(wf_list_pop(&s->free)), to);
 	}
 }
@@ -215,6 +219,9 @@ void wf_shares_tell(struct wf_shares *s, struct wf_share *share, struct wf_share
 	while (told->withdrawn_count < WF_SHARES_TOLD_MAX && (node = wf_list_pop(&share->withdrawn)))
 		told->withdrawn[told->withdrawn_count++] =
 			WF_CONTAINER(node, struct wf_shares_slot, withdrawn)->withdrawn_serial;
+	/* New holders of those slots may lose them, too, from now on. */
+	if (told->withdrawn_count && s->share_count)
+		level(s);
 	while (told->count < WF_SHARES_TOLD_MAX && (node = wf_list_move(&share->told, &share->untold))) {
 		told->numbers[told->count] = (uint64_t)(slot_of(node) - s->slots);
 		told->serials[told->count++] = slot_of(node)->serial;

@@ -621,25 +621,50 @@ static void a_push_into_a_slot_that_is_withdrawn_gets_another(void **state)
 	}
 }
 
-static void a_tensor_longer_than_a_slot_is_refused(void **state)
+/* A tensor that is longer than a slot. */
+static const struct weft_tensor *longer(void)
 {
-	static uint8_t longer[SLOT_BYTES + 1];
-	int64_t shape = sizeof(longer);
-	const struct weft_tensor tensor = {
-		.data = longer, .ndim = 1, .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape,
+	static uint8_t bytes[SLOT_BYTES + 1];
+	static int64_t shape = sizeof(bytes);
+	static const struct weft_tensor tensor = {
+		.data = bytes, .ndim = 1, .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape,
 		.device = { WEFT_CPU, 0 },
 	};
+
+	return &tensor;
+}
+
+static void a_tensor_longer_than_a_slot_is_refused(void **state)
+{
 	struct weft_push_options options = { .size = sizeof(options) };
 
 	(void)state;
 	open_world(WF_WORLD_CONNECTED, 1, 1);
 	options.op = wf_flight_begin(&pushes[0].flight, LIMIT_NS);
-	assert_int_equal(weft_push(remotes[PEER], &tensor, &options, &pushes[0].flight.op), 0);
+	assert_int_equal(weft_push(remotes[PEER], longer(), &options, &pushes[0].flight.op), 0);
 	land(&pushes[0], WEFT_FAILED_PRECONDITION);
 	assert_still();
 	push(&pushes[0], PEER, 1);
 	land(&pushes[0], WEFT_OK);
 	assert_int_equal(sweep(), 1);
+	close_world();
+}
+
+static void any_number_of_longer_tensors_is_refused_at_once(void **state)
+{
+	static struct wf_flight many[30000];
+	struct weft_push_options options = { .size = sizeof(options) };
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, 1, 1);
+	for (size_t i = 0; i < WF_COUNT(many); i++) {
+		options.op = wf_flight_begin(&many[i], LIMIT_NS);
+		assert_int_equal(weft_push(remotes[PEER], longer(), &options, &many[i].op), 0);
+	}
+	wf_flight_land(many, WF_COUNT(many), LIMIT_NS);
+	for (size_t i = 0; i < WF_COUNT(many); i++)
+		assert_int_equal(many[i].status, WEFT_FAILED_PRECONDITION);
+	wf_flight_free(many, WF_COUNT(many));
 	close_world();
 }
 
@@ -874,6 +899,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_sender_that_comes_last_gets_a_slot_that_another_has_announced),
 		cmocka_unit_test(a_push_into_a_slot_that_is_withdrawn_gets_another),
 		cmocka_unit_test(a_tensor_longer_than_a_slot_is_refused),
+		cmocka_unit_test(any_number_of_longer_tensors_is_refused_at_once),
 		cmocka_unit_test(remotes_of_a_peer_beyond_four_are_refused),
 		cmocka_unit_test(a_push_gets_its_slot_while_others_miss_their_deadlines),
 		cmocka_unit_test(a_landing_is_imported_again_at_once),
