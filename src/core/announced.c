@@ -48,7 +48,7 @@ static void drop_slots(struct wf_announced *a)
 		free(slot);
 }
 
-/* Give slots to those who wait, each the first.  One who gives a slot back is no deeper in the stack. */
+/* Give slots to those who wait, each the first.  One who gives a slot back does not nest. */
 static void match(struct wf_announced *a)
 {
 	if (a->matching)

@@ -55,7 +55,7 @@ void wf_shares_fini(struct wf_shares *s)
 
 /* Sharing.  All of it is under the lock. */
 
-/* Returns an announced slot of @share that may be withdrawn; NULL: none, or none before more is told. */
+/* Returns an announced slot of @share that may be withdrawn; NULL: none for now. */
 static struct wf_shares_slot *withdrawable(const struct wf_share *share)
 {
 	struct wf_list *untold = wf_list_first(&share->untold);

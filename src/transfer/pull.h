@@ -151,7 +151,9 @@ struct wf_pull {
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
 		  struct wf_answer *answer, struct wf_pull *pull);
 
-/* End @pull early with @e: done follows, maybe inside, once the destination is quiet.  Or harmless. */
+/*
+ * End @pull early with @e: done follows, maybe inside, once all is quiet.  Harmless after the end.
+ */
 void wf_pull_stop(struct wf_pull *pull, const struct wf_error *e);
 
 /*
