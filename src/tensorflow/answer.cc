@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <tensorflow/core/platform/logging.h>
+
 #include "body.h"
 #include "counters.h"
 #include "device.h"
@@ -31,6 +33,8 @@ void sent(struct weft_op *op, void *arg)
 
 	counters_path("sent", op);
 	counters_add("sent_held", -1);
+	if (!status.ok() && weft_op_status(op) != WEFT_CANCELLED)
+		LOG(WARNING) << "weft: " << status.message();
 	held.reset();
 	if (released)
 		released(status);

@@ -219,8 +219,16 @@ void Fetch::read(void *into, size_t bytes)
 /* The end of the attachment, on weft's thread. */
 void Fetch::body_ended(weft_op *op)
 {
+	unsigned flags = 0;
+
 	if (weft_op_status(op) != WEFT_OK) {
 		fail_weft(op);
+		return;
+	}
+	(void)weft_op_tensor(op, &flags);
+	if (flags & WEFT_DEAD) {
+		finish(absl::DataLossError(text() + ": " + origin_.task +
+					   " tells of a tensor, and sent a dead one"));
 		return;
 	}
 	transport_->came(peer_.get(), counters_path("received", op));
@@ -251,17 +259,19 @@ void Fetch::fail_weft(weft_op *op)
 	absl::Status failed;
 	/* A peer that has answered is not lost, even if what it answers is UNAVAILABLE. */
 	bool answered = weft_op_executed(op) == WEFT_EXECUTED_YES;
-	bool lost = code == WEFT_UNAVAILABLE && !answered && status().ok();
-	bool unheard = lost && weft_op_executed(op) == WEFT_EXECUTED_NO;
+	bool live = !answered && code != WEFT_CANCELLED && status().ok();
+	bool lost = live && code == WEFT_UNAVAILABLE;
+	bool unheard = live && weft_op_executed(op) == WEFT_EXECUTED_NO;
 
 	if (answered)
 		transport_->came(peer_.get(), "");
+	/* Other users, other releases and other networks are for gRPC, whatever the status. */
 	if (unheard && !peer_->met) {
 		transport_->avoid(peer_, why);
 		run_([this] { without_weft(); });
 		return;
 	}
-	if (unheard && !again_) {
+	if (unheard && lost && !again_) {
 		/* A peer that stood still has links that are dead; it may be there over a new one. */
 		again_ = true;
 		run_([this] { by_weft(); });

@@ -116,6 +116,20 @@ absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devi
 	return absl::OkStatus();
 }
 
+absl::Status WeftServer::UpdateServerDef(const ServerDef &def)
+{
+	absl::Status status = GrpcServer::UpdateServerDef(def);
+	tensorflow::WorkerEnv *env = worker_env();
+
+	if (!status.ok())
+		return status;
+	env->collective_executor_mgr.reset(
+		collectives_new(def.default_session_config(), env, master_env()->worker_cache,
+				task_of(def), tsl::core::GetNewRef(transport_.get())));
+	master_env()->collective_executor_mgr = env->collective_executor_mgr.get();
+	return absl::OkStatus();
+}
+
 absl::Status WeftServer::create(const ServerDef &def, tensorflow::DeviceMgr *devices,
 				std::unique_ptr<ServerInterface> *server)
 {

@@ -25,6 +25,9 @@ public:
 				   std::unique_ptr<tensorflow::ServerInterface> *server);
 	~WeftServer() override;
 
+	/* TensorFlow makes new collectives of its own here, for which those over weft take the place. */
+	absl::Status UpdateServerDef(const tensorflow::ServerDef &def) override;
+
 private:
 	explicit WeftServer(const tensorflow::ServerDef &def);
 	absl::Status begin(const tensorflow::ServerDef &def, tensorflow::DeviceMgr *devices);

@@ -73,6 +73,7 @@ static const struct lie lies[] = {
 	{ "lie_packed_unknown", FLOAT32, 1, { 4 }, 1, BODY(unknown_proto) },
 	{ "lie_packed_variant", FLOAT32, 1, { 4 }, 1, BODY(variant_proto) },
 	{ "lie_packed_huge", FLOAT32, 1, { 4 }, 1, .body = numbers, .body_bytes = HUGE_BYTES },
+	{ "lie_dead_body", FLOAT32, 1, { 4 }, BODY(numbers) },
 	/* Replies that are no lies, but strange. */
 	{ "lie_empty_with_body", FLOAT32, 1, { 0 }, BODY(numbers) },
 	{ "lie_dead_with_body", 9999, 1, { -1 }, 0, 1, BODY(numbers) },
@@ -112,7 +113,7 @@ static void attach(struct weft_served *call, const struct lie *lie)
 	struct weft_tensor t = { .data = memory(lie), .device = { WEFT_CPU, 0 }, .ndim = 1,
 				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &length };
 
-	o.flags = WEFT_OPAQUE;
+	o.flags = strcmp(lie->name, "lie_dead_body") ? WEFT_OPAQUE : WEFT_DEAD;
 	if (!strcmp(lie->name, "lie_packed_other_type")) {
 		o.flags = 0;
 		length = 1;
