@@ -16,6 +16,14 @@ namespace {
 constexpr char kFormat[] = "weft 1\n";
 constexpr size_t kAddressBytesMax = 300; /* a name of DNS and a port */
 
+/* Returns the status of @err, with which weft refuses what another agent says of itself. */
+Status status_of_metadata(int err, const char *what)
+{
+	Status status = status_of_error(err, what);
+
+	return err == -EINVAL || err == -EPROTONOSUPPORT ? MISMATCH : status;
+}
+
 }  // namespace
 
 std::string connection_describe(const std::string &address, const std::string &mailbox)
@@ -45,11 +53,11 @@ Status Connection::open(std::shared_ptr<Node> node, const std::string &descripti
 	key = description.substr(end + 1);
 	err = weft_peer_open(node->get(), address.c_str(), &peer);
 	if (err)
-		return status_of_error(err, "no peer");
+		return status_of_metadata(err, "no peer");
 	err = weft_window_import(peer, key.data(), key.size(), &mailbox);
 	if (err) {
 		weft_peer_close(peer);
-		return status_of_error(err, "no mailbox of an agent");
+		return status_of_metadata(err, "no mailbox of an agent");
 	}
 	*out = std::make_shared<Connection>(std::move(node), peer, mailbox, std::move(key));
 	return SUCCESS;
@@ -124,7 +132,7 @@ Status RemoteWindow::open(std::shared_ptr<Connection> connection, const std::str
 				     &remote);
 
 	if (err)
-		return status_of_error(err, "no window of an agent");
+		return status_of_metadata(err, "no window of an agent");
 	*out = std::make_shared<RemoteWindow>(std::move(connection), remote, address);
 	return SUCCESS;
 }

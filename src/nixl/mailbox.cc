@@ -54,9 +54,13 @@ void Mailbox::came(struct weft_op *op, void *arg)
 {
 	auto *mailbox = static_cast<Mailbox *>(arg);
 	const struct weft_tensor *tensor = weft_op_tensor(op, nullptr);
+	enum weft_status status = weft_op_status(op);
 	bool room = true;
 	uint64_t bytes;
 
+	if (status != WEFT_OK && status != WEFT_CANCELLED)
+		log_line(LOG_ERROR, "a long notification is lost: %s: %s", weft_status_name(status),
+			 weft_op_message(op));
 	try {
 		if (tensor && tensor->data && !weft_tensor_bytes(tensor, &bytes))
 			room = mailbox->inbox_->add(tensor->data, bytes);

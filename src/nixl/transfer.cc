@@ -210,9 +210,14 @@ bool Transfer::hold()
 void Transfer::begun(int err, struct weft_op *op, const char *what)
 {
 	if (!err) {
-		std::lock_guard<std::mutex> guard(lock_);
+		{
+			std::lock_guard<std::mutex> guard(lock_);
 
-		ops_.push_back(op);
+			ops_.push_back(op);
+		}
+		/* A cancel that came before this did not see the operation. */
+		if (cancelled_)
+			weft_cancel(op);
 		return;
 	}
 	fail(status_of_error(err, what));
