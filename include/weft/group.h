@@ -60,8 +60,7 @@ WEFT_API int weft_group_open(struct weft_node *node, uint32_t rank, uint32_t siz
 
 /*
  * Close a group; accepts NULL.  Its peers are closed, but for those that the program has opened,
- * too.  In rank 0 the function first waits, for a second at most, until the others have heard who
- * is in the group.  -EDEADLK inside a callback: nothing was done.
+ * too.  -EDEADLK inside a callback: nothing was done.
  * Threads: any but the callbacks of the group's node.
  */
 WEFT_API int weft_group_close(struct weft_group *group);

@@ -57,7 +57,8 @@ WEFT_STREAM_TYPES(join, Weft__Group__Member, Weft__Group__Progress);
 
 void wf_bootstrap_name(const struct wf_job *job, char name[WF_BOOTSTRAP_JOB_BYTES])
 {
-	snprintf(name, WF_BOOTSTRAP_JOB_BYTES, "%s/%s", job->key, job->name);
+	/* Jobs without a key may have ports in common: the first one tells them apart. */
+	snprintf(name, WF_BOOTSTRAP_JOB_BYTES, "%s:%u/%s", job->key, job->port, job->name);
 }
 
 /* Members. */

@@ -17,7 +17,7 @@
 #include "group/job.h"
 
 #define WF_BOOTSTRAP_MISSING_MAX 16 /* ranks that fit a sentence */
-#define WF_BOOTSTRAP_JOB_BYTES (WF_JOB_KEY_BYTES + 65)
+#define WF_BOOTSTRAP_JOB_BYTES (WF_JOB_KEY_BYTES + 71)
 
 struct wf_bootstrap;
 struct wf_join_members;

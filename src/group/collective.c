@@ -468,6 +468,14 @@ int weft_scatter(struct weft_group *group, uint32_t root, const struct weft_tens
 	return err ? err : wf_exchange_launch(x, options, op);
 }
 
+static size_t scalar_bytes(const struct weft_tensor *t)
+{
+	uint64_t bytes = 1;
+
+	(void)wf_shape_bytes(t->dtype, 0, NULL, &bytes);
+	return (size_t)bytes;
+}
+
 int weft_all_to_all(struct weft_group *group, const struct weft_tensor *in,
 		    const struct weft_tensor *out, const struct weft_op_options *options,
 		    struct weft_op **op)
@@ -480,7 +488,8 @@ int weft_all_to_all(struct weft_group *group, const struct weft_tensor *in,
 	if (WF_NEED(in) || WF_NEED(out))
 		return -EINVAL;
 	err = check_body(group, in, out, &body);
-	if (!err && (body.in_bytes != body.out_bytes || body.in_bytes % group->job.size))
+	if (!err && (body.in_bytes != body.out_bytes ||
+		     body.in_bytes % (scalar_bytes(in) * group->job.size)))
 		err = wf_last_set(-EINVAL, "%zu bytes do not go to %u processes and come as %zu",
 				  body.in_bytes, group->job.size, body.out_bytes);
 	if (!err && body.in == body.out && group->job.size > 1 && body.in_bytes)

@@ -82,6 +82,7 @@ void wf_join_ranks(const uint32_t *ranks, size_t count, uint32_t total, char *te
 {
 	FILE *out = fmemopen(text, bytes, "w");
 
+	*text = '\0'; /* without memory nothing is said */
 	if (!out)
 		return;
 	fputs(total == 1 ? "rank " : "ranks ", out);

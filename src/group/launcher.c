@@ -44,21 +44,39 @@ int wf_launcher_rank(const char *rank_name, const char *size_name, struct wf_job
 	return err ? err : set_rank(rank, size, rank_name, size_name, job, e);
 }
 
+/* Variables of launchers. */
+static const struct {
+	const char *rank, *size; /* size NULL: the launcher gives none */
+} pairs[] = {
+	{ "RANK", "WORLD_SIZE" },
+	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+	{ "PMI_RANK", "PMI_SIZE" },
+	{ "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+	{ "JOB_COMPLETION_INDEX", NULL },
+};
+
+/* The size is WEFT_SIZE; the rank is WEFT_RANK, or else a launcher's, or else 0. */
+static int rank_of_size(const struct wf_options *options, struct wf_job *job, struct wf_error *e)
+{
+	const char *name = "WEFT_RANK";
+	uint64_t rank = options->job_rank;
+	int err;
+
+	for (size_t i = 0; i < WF_COUNT(pairs) && !rank && !wf_environment_get(name); i++) {
+		err = wf_launcher_number(pairs[i].rank, WF_JOB_SIZE_MAX, &rank, e);
+		if (err && err != -ENOENT)
+			return err;
+		if (!err)
+			name = pairs[i].rank;
+	}
+	return set_rank(rank, options->job_size, name, "WEFT_SIZE", job, e);
+}
+
 int wf_launcher_any_rank(const struct wf_options *options, struct wf_job *job, struct wf_error *e)
 {
-	static const struct {
-		const char *rank, *size;
-	} pairs[] = {
-		{ "RANK", "WORLD_SIZE" },
-		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-		{ "PMI_RANK", "PMI_SIZE" },
-		{ "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
-	};
-
 	if (options->job_size)
-		return set_rank(options->job_rank, options->job_size, "WEFT_RANK", "WEFT_SIZE", job,
-				e);
-	for (size_t i = 0; i < WF_COUNT(pairs); i++) {
+		return rank_of_size(options, job, e);
+	for (size_t i = 0; i < WF_COUNT(pairs) && pairs[i].size; i++) {
 		int err = wf_launcher_rank(pairs[i].rank, pairs[i].size, job, e);
 
 		if (err != -ENOENT)

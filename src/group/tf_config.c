@@ -119,11 +119,13 @@ static int read_environment(const struct wf_options *options, const char *argume
 			    struct wf_job *job, struct wf_error *e)
 {
 	const char *text = wf_environment_get("TF_CONFIG");
+	int err;
 
 	(void)options;
-	(void)argument;
-	return text ? wf_tf_config_read(text, job, e)
-		    : wf_error_set(e, -ENOENT, "TF_CONFIG is not set");
+	if (!text)
+		return wf_error_set(e, -ENOENT, "TF_CONFIG is not set");
+	err = wf_tf_config_read(text, job, e);
+	return err || !*argument ? err : wf_launcher_port(argument, job->port, job, e);
 }
 
 const struct wf_launcher wf_tf_config_launcher = {

@@ -597,7 +597,7 @@ static void tensors_that_can_not_be_combined_are_refused(void **state)
 	struct weft_tensor small = tensor_of(numbers, &two, WEFT_FLOAT, 32);
 	struct weft_tensor large = tensor_of(numbers, &eight, WEFT_FLOAT, 32);
 	struct weft_tensor whole = tensor_of(numbers, &two, WEFT_INT, 32);
-	struct weft_tensor odd = small;
+	struct weft_tensor odd = small, other = small;
 	struct weft_op *op;
 
 	(void)state;
@@ -612,6 +612,10 @@ static void tensors_that_can_not_be_combined_are_refused(void **state)
 	assert_int_equal(weft_reduce_scatter(groups[0], &small, &large, WEFT_SUM, NULL, &op), -EINVAL);
 	assert_int_equal(weft_all_gather(groups[0], &large, &small, NULL, &op), -EINVAL);
 	assert_int_equal(weft_all_to_all(groups[0], &large, &large, NULL, &op), -EINVAL);
+	/* The bytes of two elements would go to four, but no element does. */
+	other.data = numbers + 4;
+	assert_int_equal(weft_all_to_all(groups[0], &small, &other, NULL, &op), -EINVAL);
+	assert_non_null(strstr(weft_error(), "do not go to"));
 	assert_int_equal(weft_gather(groups[0], 4, &small, &large, NULL, &op), -EINVAL);
 	assert_int_equal(weft_scatter(groups[0], 0, &large, NULL, NULL, &op), -EINVAL);
 }

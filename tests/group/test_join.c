@@ -345,6 +345,19 @@ static void jobs_at_one_port_do_not_mix(void **state)
 	assert_false(process_wait(&members[RANKS], 0));
 }
 
+/* They have ports in common, of which each tries several. */
+static void jobs_at_neighbouring_ports_do_not_mix(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	start_by_hand(RANKS, 0, RANKS, port + 1, NULL, NULL);
+	for (unsigned i = RANKS; i--;)
+		start_by_hand(i, i, RANKS, port, NULL, NULL);
+	all_met(RANKS, "address");
+	assert_false(process_wait(&members[RANKS], 0));
+}
+
 static void a_rank_that_died_before_all_were_there_may_come_again(void **state)
 {
 	unsigned port = a_port();
@@ -479,6 +492,7 @@ int main(void)
 		cmocka_unit_test_teardown(
 			a_member_whose_own_node_is_at_one_of_the_ports_goes_on, stop_all),
 		cmocka_unit_test_teardown(jobs_at_one_port_do_not_mix, stop_all),
+		cmocka_unit_test_teardown(jobs_at_neighbouring_ports_do_not_mix, stop_all),
 		cmocka_unit_test_teardown(a_rank_that_died_before_all_were_there_may_come_again,
 					  stop_all),
 		cmocka_unit_test_teardown(all_hear_which_ranks_are_missing, stop_all),

@@ -197,6 +197,24 @@ static void kubernetes_does_not_say_how_many_there_are(void **state)
 	assert_non_null(strstr(error.text, "no rank of WEFT_SIZE=3"));
 }
 
+static void a_size_without_a_rank_takes_the_launchers_rank(void **state)
+{
+	(void)state;
+	options.job_size = 4;
+	assert_int_equal(find("first:5000"), 0);
+	assert_int_equal(job.rank, 0);
+	setenv("JOB_COMPLETION_INDEX", "3", 1);
+	assert_int_equal(find("first:5000"), 0);
+	assert_int_equal(job.rank, 3);
+	setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+	assert_int_equal(find("first:5000"), 0);
+	assert_int_equal(job.rank, 2);
+	assert_int_equal(job.size, 4);
+	options.job_size = 2;
+	assert_int_equal(find("first:5000"), -EINVAL);
+	assert_non_null(strstr(error.text, "OMPI_COMM_WORLD_RANK=2 is no rank of WEFT_SIZE=2"));
+}
+
 static void tasks_of_tensorflow_are_counted_chief_first(void **state)
 {
 	static const struct {
@@ -221,6 +239,18 @@ static void tasks_of_tensorflow_are_counted_chief_first(void **state)
 		/* Not its own port, which TensorFlow's server has. */
 		assert_int_equal(job.port, 20220);
 	}
+}
+
+static void tasks_of_tensorflow_meet_at_the_port_that_is_asked_for(void **state)
+{
+	(void)state;
+	setenv("TF_CONFIG", "{\"cluster\":{\"worker\":[\"w:1\",\"w:2\"]},"
+			    "\"task\":{\"type\":\"worker\",\"index\":1}}", 1);
+	assert_int_equal(find("tf_config"), 0);
+	assert_int_not_equal(job.port, 5000);
+	assert_int_equal(find("tf_config:5000"), 0);
+	assert_int_equal(job.port, 5000);
+	assert_int_equal(find("tf_config:x"), -EINVAL);
 }
 
 static void a_tf_config_that_makes_no_sense_is_refused(void **state)
@@ -344,6 +374,8 @@ int main(void)
 		TEST(kubernetes_does_not_say_how_many_there_are),
 		TEST(tasks_of_tensorflow_are_counted_chief_first),
 		TEST(a_tf_config_that_makes_no_sense_is_refused),
+		TEST(tasks_of_tensorflow_meet_at_the_port_that_is_asked_for),
+		TEST(a_size_without_a_rank_takes_the_launchers_rank),
 		TEST(ranks_and_sizes_must_be_numbers_that_fit),
 		TEST(an_address_takes_the_rank_of_any_launcher),
 		TEST(a_process_alone_has_rank_0_of_1),
