@@ -35,6 +35,11 @@ static void free_composite(struct weft_op *op)
 		op->composite.functions->free(op->composite.maker);
 }
 
+static uint64_t progress(struct weft_op *op)
+{
+	return op->composite.functions->progress(op->composite.maker);
+}
+
 static void describe(const struct weft_op *op, char *text)
 {
 	op->composite.functions->describe(op->composite.maker, text);
@@ -66,6 +71,7 @@ const struct wf_op_class wf_composite_class = {
 	.stop = stop,
 	.take_back = take_back,
 	.free = free_composite,
+	.progress = progress,
 	.describe = describe,
 	.describe_wait = describe_wait,
 	.late = late,

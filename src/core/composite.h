@@ -23,6 +23,8 @@ struct wf_composite_functions {
 	void (*stop)(void *maker, const struct wf_error *e);
 	/* Free @maker, whose operation nobody has any more.  Threads: any. */
 	void (*free)(void *maker);
+	/* Returns a number that differs once the operation has come further. */
+	uint64_t (*progress)(void *maker);
 	/* Append to @text what the operation is. */
 	void (*describe)(const void *maker, char *text);
 	/* Write what the operation waits for. */

@@ -10,15 +10,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "util/random.h"
+
 struct board_file {
 	struct wf_job_board board;
-	bool posted;
+	char posted[WF_JOB_POST_BYTES]; /* the line in the file; "": none */
 	char path[];
 };
 
@@ -47,7 +50,8 @@ static int post(struct wf_job_board *board, const char *line, struct wf_error *e
 	char fresh[PATH_MAX];
 	int err = 0;
 
-	snprintf(fresh, sizeof(fresh), "%s.new", file->path);
+	/* Two groups may post at once. */
+	snprintf(fresh, sizeof(fresh), "%s.%" PRIx64 ".new", file->path, wf_random_u64());
 	err = write_file(fresh, line);
 	if (!err && rename(fresh, file->path))
 		err = -errno;
@@ -56,7 +60,7 @@ static int post(struct wf_job_board *board, const char *line, struct wf_error *e
 		return wf_error_set(e, err, "the address of rank 0 can't be written to %.200s: %s",
 				    file->path, wf_error_name(err));
 	}
-	file->posted = true;
+	snprintf(file->posted, sizeof(file->posted), "%s", line);
 	return 0;
 }
 
@@ -77,11 +81,14 @@ static int find(struct wf_job_board *board, char line[WF_JOB_POST_BYTES], struct
 	return *line ? 0 : wf_error_set(e, -EAGAIN, "%.200s is empty", file->path);
 }
 
+/* By now another job may have posted there. */
 static void close_board(struct wf_job_board *board)
 {
 	struct board_file *file = file_of(board);
+	char line[WF_JOB_POST_BYTES];
+	struct wf_error e;
 
-	if (file->posted)
+	if (*file->posted && !find(board, line, &e) && !strcmp(line, file->posted))
 		unlink(file->path);
 	free(file);
 }

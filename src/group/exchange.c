@@ -50,6 +50,7 @@ struct cell {
 	size_t count;
 	uint32_t first;      /* receive of the lowest other rank; those of the others follow */
 	uint32_t missing;    /* receives, and sends it is held by, that have not ended */
+	uint32_t waiting;    /* sends that begin when the cell is combined, all behind @first */
 };
 
 struct wf_exchange {
@@ -62,6 +63,7 @@ struct wf_exchange {
 	pthread_mutex_t lock;     /* all below, while the exchange runs */
 	bool started, failed;
 	uint32_t running;         /* transfers under way, and one until all that can have begun */
+	uint32_t ended_count;     /* transfers that have ended */
 	struct wf_error e;        /* first failure */
 	struct wf_loop_task end_task;
 
@@ -145,6 +147,8 @@ void wf_exchange_send(struct wf_exchange *x, uint32_t rank, uint32_t tag, const 
 	t->is_send = true;
 	t->waits = after != WF_EXCHANGE_AT_ONCE;
 	t->cell = after;
+	if (t->waits)
+		x->cells[after].waiting++;
 }
 
 void wf_exchange_hold(struct wf_exchange *x, uint32_t cell)
@@ -308,6 +312,19 @@ static void combine(struct wf_exchange *x, uint32_t index)
 	wf_reduce_run(&x->reduce, cell->out, arrays, x->size, cell->count);
 }
 
+/* Begin the sends that wait for cell number @index, which is combined. */
+static void begin_waiting(struct wf_exchange *x, uint32_t index)
+{
+	uint32_t left = x->cells[index].waiting;
+
+	for (struct transfer *t = &x->transfers[x->cells[index].first]; left; t++) {
+		if (!t->waits || t->cell != index)
+			continue;
+		left--;
+		begin(t);
+	}
+}
+
 /* The cell of @t needs @t no longer.  The last that it needs lets it be combined. */
 static void give_to_cell(struct transfer *t)
 {
@@ -321,9 +338,7 @@ static void give_to_cell(struct transfer *t)
 		return;
 	combine(x, t->cell);
 	begin_cell(x, t->cell + CELLS_AT_ONCE);
-	for (uint32_t i = 0; i < x->transfer_count; i++)
-		if (x->transfers[i].waits && x->transfers[i].cell == t->cell)
-			begin(&x->transfers[i]);
+	begin_waiting(x, t->cell);
 }
 
 /*
@@ -367,6 +382,7 @@ static void ended(struct weft_op *op, void *arg)
 
 	pthread_mutex_lock(&x->lock);
 	t->ended = true;
+	x->ended_count++;
 	pthread_mutex_unlock(&x->lock);
 	if (t->misfits || (status == WEFT_OK && !t->is_send && !has_come(t, op))) {
 		wf_error_set(&e, -EINVAL,
@@ -380,6 +396,24 @@ static void ended(struct weft_op *op, void *arg)
 		give_to_cell(t);
 	}
 	leave(x);
+}
+
+/* Returns options of @t, of which is asked what was asked of the collective. */
+static struct weft_op_options options_of(struct transfer *t)
+{
+	const struct wf_terms *terms = &t->x->op->terms;
+	struct weft_op_options o = WEFT_OP_OPTIONS_INIT;
+
+	o.timeout_ns = WEFT_FOREVER;
+	o.done = ended;
+	o.arg = t;
+	o.flags = (terms->checksum ? WEFT_CHECKSUM : 0) |
+		  (terms->no_staging ? WEFT_STRICT_NO_STAGING : 0) |
+		  (terms->no_fallback ? WEFT_STRICT_NO_FALLBACK : 0);
+	o.priority = terms->priority;
+	o.rails_min = terms->rails_min;
+	o.provider = terms->provider;
+	return o;
 }
 
 static int submit(struct transfer *t, struct weft_op **op)
@@ -398,9 +432,7 @@ static int submit(struct transfer *t, struct weft_op **op)
 
 	for (int32_t i = 0; i < tensor.ndim; i++)
 		shape[i] = i ? 1 : (int64_t)t->bytes;
-	s.op.timeout_ns = r.op.timeout_ns = WEFT_FOREVER;
-	s.op.done = r.op.done = ended;
-	s.op.arg = r.op.arg = t;
+	s.op = r.op = options_of(t);
 	err = weft_group_peer(group, t->rank, &peer);
 	if (err)
 		return err;
@@ -470,33 +502,50 @@ static void describe(const void *maker, char *text)
 	wf_describe_add(text, "%s number %u", names[x->kind], x->number);
 }
 
-/* Has something not come yet that was asked of @rank?  Under the lock. */
-static bool waits_for(const struct wf_exchange *x, uint32_t rank)
+static uint64_t progress(void *maker)
+{
+	struct wf_exchange *x = maker;
+	uint64_t count;
+
+	pthread_mutex_lock(&x->lock);
+	count = x->ended_count;
+	pthread_mutex_unlock(&x->lock);
+	return count;
+}
+
+/* Note in @awaited, by rank, from whom something has not come yet that was asked.  Under the lock. */
+static void note_awaited(const struct wf_exchange *x, bool *awaited)
 {
 	for (uint32_t i = 0; i < x->transfer_count; i++) {
 		const struct transfer *t = &x->transfers[i];
 
-		if (t->rank == rank && !t->is_send && t->op && !t->ended)
-			return true;
+		if (!t->is_send && t->op && !t->ended)
+			awaited[t->rank] = true;
 	}
-	return false;
 }
 
 static void describe_wait(const void *maker, char *text, size_t bytes)
 {
 	struct wf_exchange *x = (struct wf_exchange *)(uintptr_t)maker;
+	bool *awaited = calloc(x->size, sizeof(*awaited));
 	uint32_t ranks[8] = { 0 }, count = 0, total = 0;
 	char list[120];
 
+	if (!awaited) {
+		snprintf(text, bytes, "there is no memory to say what for");
+		return;
+	}
 	pthread_mutex_lock(&x->lock);
+	note_awaited(x, awaited);
+	pthread_mutex_unlock(&x->lock);
 	for (uint32_t rank = 0; rank < x->size; rank++) {
-		if (!waits_for(x, rank))
+		if (!awaited[rank])
 			continue;
 		if (count < WF_COUNT(ranks))
 			ranks[count++] = rank;
 		total++;
 	}
-	pthread_mutex_unlock(&x->lock);
+	free(awaited);
 	wf_join_ranks(ranks, count, total, list, sizeof(list));
 	if (total)
 		snprintf(text, bytes, "not all has come from %s", list);
@@ -511,6 +560,7 @@ int wf_exchange_launch(struct wf_exchange *x, const struct weft_op_options *opti
 		.start = start,
 		.stop = stop,
 		.free = free_exchange,
+		.progress = progress,
 		.describe = describe,
 		.describe_wait = describe_wait,
 	};

@@ -590,6 +590,23 @@ static void every_collective_fails_when_one_process_has_tensors_of_another_lengt
 	for_every_collective(begin_with_other_tensors_in_rank_3);
 }
 
+static void a_collective_keeps_the_terms_it_was_given(void **state)
+{
+	struct weft_op_options strict = WEFT_OP_OPTIONS_INIT;
+	float numbers[RANKS] = { 0 };
+	int64_t one = 1;
+	struct weft_op *ops[RANKS];
+
+	(void)state;
+	strict.provider = "none";
+	for (unsigned r = 0; r < RANKS; r++) {
+		struct weft_tensor t = tensor_of(&numbers[r], &one, WEFT_FLOAT, 32);
+
+		check(weft_all_reduce(groups[r], &t, &t, WEFT_SUM, &strict, &ops[r]));
+	}
+	some_fail(ops, RANKS, WEFT_FAILED_PRECONDITION);
+}
+
 static void tensors_that_can_not_be_combined_are_refused(void **state)
 {
 	float numbers[8] = { 0 };
@@ -627,6 +644,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(all_reduce_sums_bodies_of_any_length),
 		TEST(reduce_scatter_gives_each_rank_its_part_of_the_average),
+		TEST(a_collective_keeps_the_terms_it_was_given),
 		TEST(all_gather_and_all_to_all_put_parts_by_rank),
 		TEST(every_rank_may_be_the_root),
 		TEST(a_barrier_ends_when_the_last_has_come),

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -343,6 +344,29 @@ static void a_rank_among_others_without_a_place_to_meet_is_an_error(void **state
 	assert_int_equal(job.size, 1);
 }
 
+static void a_file_that_another_job_has_written_stays(void **state)
+{
+	char path[] = "/tmp/weft-board-XXXXXX", bootstrap[40], line[WF_JOB_POST_BYTES];
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	(void)state;
+	options.job_size = 2;
+	snprintf(bootstrap, sizeof(bootstrap), "file:%s", path);
+	assert_int_equal(find(bootstrap), 0);
+	assert_int_equal(job.board->post(job.board, "first:1", &error), 0);
+	fclose(file);
+	file = fopen(path, "w");
+	fputs("second:2\n", file);
+	fclose(file);
+	wf_job_fini(&job);
+	assert_int_equal(find(bootstrap), 0);
+	assert_int_equal(job.board->find(job.board, line, &error), 0);
+	assert_string_equal(line, "second:2");
+	assert_int_equal(job.board->post(job.board, "third:3", &error), 0);
+	wf_job_fini(&job);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void ranks_that_are_missing_are_named_as_far_as_they_are_known(void **state)
 {
 	static const uint32_t ranks[] = { 2, 5, 7 };
@@ -374,6 +398,7 @@ int main(void)
 		TEST(kubernetes_does_not_say_how_many_there_are),
 		TEST(tasks_of_tensorflow_are_counted_chief_first),
 		TEST(a_tf_config_that_makes_no_sense_is_refused),
+		TEST(a_file_that_another_job_has_written_stays),
 		TEST(tasks_of_tensorflow_meet_at_the_port_that_is_asked_for),
 		TEST(a_size_without_a_rank_takes_the_launchers_rank),
 		TEST(ranks_and_sizes_must_be_numbers_that_fit),
