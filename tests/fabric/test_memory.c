@@ -116,6 +116,8 @@ int main(int argc, char **argv)
 
 	/* All of them are offered at once, which no peer keeps by default. */
 	setenv("WEFT_PEER_BYTES", "1G", 1);
+	/* A machine that is busy elsewhere may take longer over them than a peer may be silent. */
+	setenv("WEFT_LOST", "60s", 1);
 	if (pair_is_other(argc, argv, commands))
 		return 0;
 	cmocka_set_test_filter(argv[1]); /* a test's name, or all */
