@@ -320,7 +320,7 @@ void wf_announced_late(struct wf_announced *a, uint64_t silent_ns)
 
 void wf_announced_keep(struct wf_announced *a, struct wf_announced_slot *slot)
 {
-	if (!a->stream || a->count == WEFT_LANDING_SLOTS_MAX) {
+	if (!a->stream || a->count >= WEFT_LANDING_SLOTS_MAX) {
 		free(slot);
 		return;
 	}

@@ -91,6 +91,7 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
 }
 
+/* Makes one of asking whether a service of the library is there and adding it. */
 static pthread_mutex_t own_services = PTHREAD_MUTEX_INITIALIZER;
 
 int wf_serve_own(struct weft_node *node, ProtobufCService *service,

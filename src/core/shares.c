@@ -143,7 +143,7 @@ static void withdraw(struct wf_shares *s, struct wf_share *from)
 		s->wake(from);
 }
 
-/* Move announced slots from the share with the most of them to that with the fewest slots. */
+/* Move announced slots from the share with the most to that with the fewest. */
 static void level(struct wf_shares *s)
 {
 	struct wf_share *from, *to;

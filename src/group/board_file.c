@@ -81,7 +81,7 @@ static int find(struct wf_job_board *board, char line[WF_JOB_POST_BYTES], struct
 	return *line ? 0 : wf_error_set(e, -EAGAIN, "%.200s is empty", file->path);
 }
 
-/* By now another job may have posted there. */
+/* Take the line down, unless another job has posted its own there by now. */
 static void close_board(struct wf_job_board *board)
 {
 	struct board_file *file = file_of(board);

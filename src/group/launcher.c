@@ -58,18 +58,17 @@ static const struct {
 /* The size is WEFT_SIZE; the rank is WEFT_RANK, or else a launcher's, or else 0. */
 static int rank_of_size(const struct wf_options *options, struct wf_job *job, struct wf_error *e)
 {
-	const char *name = "WEFT_RANK";
-	uint64_t rank = options->job_rank;
-	int err;
+	bool given = options->job_rank || wf_environment_get("WEFT_RANK");
 
-	for (size_t i = 0; i < WF_COUNT(pairs) && !rank && !wf_environment_get(name); i++) {
-		err = wf_launcher_number(pairs[i].rank, WF_JOB_SIZE_MAX, &rank, e);
-		if (err && err != -ENOENT)
-			return err;
-		if (!err)
-			name = pairs[i].rank;
+	for (size_t i = 0; i < WF_COUNT(pairs) && !given; i++) {
+		uint64_t rank;
+		int err = wf_launcher_number(pairs[i].rank, WF_JOB_SIZE_MAX, &rank, e);
+
+		if (err == -ENOENT)
+			continue;
+		return err ? err : set_rank(rank, options->job_size, pairs[i].rank, "WEFT_SIZE", job, e);
 	}
-	return set_rank(rank, options->job_size, name, "WEFT_SIZE", job, e);
+	return set_rank(options->job_rank, options->job_size, "WEFT_RANK", "WEFT_SIZE", job, e);
 }
 
 int wf_launcher_any_rank(const struct wf_options *options, struct wf_job *job, struct wf_error *e)

@@ -345,7 +345,7 @@ static void jobs_at_one_port_do_not_mix(void **state)
 	assert_false(process_wait(&members[RANKS], 0));
 }
 
-/* They have ports in common, of which each tries several. */
+/* Each job tries several ports, and some of them are the other's, too. */
 static void jobs_at_neighbouring_ports_do_not_mix(void **state)
 {
 	unsigned port = a_port();

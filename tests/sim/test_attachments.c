@@ -119,6 +119,14 @@ static ProtobufCService *open_call(struct wf_flight *f, uint64_t timeout_ns)
 	return service;
 }
 
+/* Open a call whose handler keeps it as @served. */
+static ProtobufCService *open_kept_call(struct wf_flight *f)
+{
+	served = NULL;
+	wf_world_on_request(keep);
+	return open_call(f, LONG_NS);
+}
+
 static void answered(const Sim__Bytes *reply, void *arg)
 {
 	struct wf_flight *f = arg;
@@ -500,9 +508,7 @@ static void the_handler_sees_what_has_come_before_it_receives_it(void **state)
 
 	(void)state;
 	open_world(WF_WORLD_CONNECTED);
-	served = NULL;
-	wf_world_on_request(keep);
-	service = open_call(&call, LONG_NS);
+	service = open_kept_call(&call);
 	t = row(source, &small);
 	assert_int_equal(weft_call_attach(call.op, &t, &opaque, &attached[0].op), 0);
 	t = columns_of();
@@ -664,9 +670,7 @@ static void a_call_ends_behind_what_went_beside_its_request(void **state)
 	(void)state;
 	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
 		open_world(wf_world_shapes[i]);
-		served = NULL;
-		wf_world_on_request(keep);
-		service = open_call(&call, LONG_NS);
+		service = open_kept_call(&call);
 		options = sending(&attached, 0);
 		assert_int_equal(weft_call_attach(call.op, &t, &options, &attached.op), 0);
 		sim__mirror__reflect(service, &request, note_whether_ended, &attached);
@@ -773,9 +777,7 @@ static void an_attachment_that_is_cancelled_is_missed_and_the_call_goes_on(void 
 	(void)state;
 	for (unsigned when = 0; when < 2; when++) {
 		open_world(WF_WORLD_CONNECTED);
-		served = NULL;
-		wf_world_on_request(keep);
-		service = open_call(&call, LONG_NS);
+		service = open_kept_call(&call);
 		for (unsigned i = 0; i < 2; i++) {
 			struct weft_send_options options = sending(&attached[i], 0);
 
@@ -859,9 +861,7 @@ static void call_starving(struct wf_flight *call, struct wf_flight *attached)
 	open_world(WF_WORLD_CONNECTED);
 	wf_world_connect(0, 1);
 	take_pool();
-	served = NULL;
-	wf_world_on_request(keep);
-	service = open_call(call, LONG_NS);
+	service = open_kept_call(call);
 	assert_int_equal(weft_call_attach(call->op, &t, &options, &attached->op), 0);
 	invoke(service, call, SMALL);
 	wf_world_pass(S);
@@ -931,9 +931,7 @@ static void an_attachment_whose_terms_the_link_does_not_meet_is_missed(void **st
 
 	(void)state;
 	open_world(WF_WORLD_CONNECTED);
-	served = NULL;
-	wf_world_on_request(keep);
-	service = open_call(&call, LONG_NS);
+	service = open_kept_call(&call);
 	options = sending(&attached, 0);
 	options.op.provider = "none";
 	assert_int_equal(weft_call_attach(call.op, &t, &options, &attached.op), 0);
@@ -966,9 +964,7 @@ static void an_attachment_ends_by_its_own_deadline_where_there_is_no_way_to_its_
 	for (unsigned comes = 0; comes < 2; comes++) {
 		open_world(WF_WORLD_CONNECTED);
 		wf_world_kill(1);
-		served = NULL;
-		wf_world_on_request(keep);
-		service = open_call(&call, LONG_NS);
+		service = open_kept_call(&call);
 		options = sending(&attached, WEFT_SNAPSHOT);
 		options.op.timeout_ns = 50 * MS;
 		assert_int_equal(weft_call_attach(call.op, &t, &options, &attached.op), 0);
@@ -1033,9 +1029,7 @@ static void a_message_has_so_many_attachments_at_most(void **state)
 
 	(void)state;
 	open_world(WF_WORLD_CONNECTED);
-	served = NULL;
-	wf_world_on_request(keep);
-	service = open_call(&call, LONG_NS);
+	service = open_kept_call(&call);
 	for (unsigned i = 0; i < WEFT_ATTACHMENTS_MAX; i++)
 		assert_int_equal(weft_call_attach(call.op, &t, NULL, NULL), 0);
 	assert_int_equal(weft_call_attach(call.op, &t, NULL, NULL), -E2BIG);
