@@ -14,6 +14,15 @@ bool device_is_apart(const tensorflow::Device *device,
 	return device->tensorflow_accelerator_device_info() && !attributes.on_host();
 }
 
+Tensor device_tensor(tensorflow::Device *device, const tensorflow::AllocatorAttributes &attributes,
+		     tensorflow::DataType type, const tensorflow::TensorShape &shape)
+{
+	tensorflow::AllocationAttributes at_once;
+
+	at_once.retry_on_failure = false;
+	return Tensor(device->GetAllocator(attributes), type, shape, at_once);
+}
+
 Tensor device_host_tensor(tensorflow::Device *device, tensorflow::DataType type,
 			  const tensorflow::TensorShape &shape)
 {
@@ -21,7 +30,7 @@ Tensor device_host_tensor(tensorflow::Device *device, tensorflow::DataType type,
 
 	host.set_on_host(true);
 	host.set_gpu_compatible(true);
-	return Tensor(device->GetAllocator(host), type, shape);
+	return device_tensor(device, host, type, shape);
 }
 
 void device_to_host(const Tensor &tensor, const std::string &name, tensorflow::Device *device,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices apart: accelerators, whose memory the host can't read.
+ * Memory of TensorFlow's devices, and the copies of those apart: accelerators, whose memory the host
+ * can't read.
  *
- * Their tensors go over weft by way of the host's memory.  TensorFlow makes the copies, in the
- * order of its streams.
+ * Tensors of devices apart go over weft by way of the host's memory.  TensorFlow makes the copies,
+ * in the order of its streams.
  *
  * Threads: any; what is done afterwards runs in a thread of the device's, or in the caller's.
  */
@@ -23,9 +24,14 @@ bool device_is_apart(const tensorflow::Device *device,
 		     const tensorflow::AllocatorAttributes &attributes);
 
 /*
- * Returns a tensor in memory of the host that @device copies from and to fast; one that is not
- * initialized if there is no memory.
+ * Returns a tensor in memory of @device with @attributes; one that is not initialized if there is
+ * no memory now: to wait for some, as TensorFlow does elsewhere, would keep weft's thread.
  */
+tensorflow::Tensor device_tensor(tensorflow::Device *device,
+				 const tensorflow::AllocatorAttributes &attributes,
+				 tensorflow::DataType type, const tensorflow::TensorShape &shape);
+
+/* Returns device_tensor() in memory of the host that @device copies from and to fast. */
 tensorflow::Tensor device_host_tensor(tensorflow::Device *device, tensorflow::DataType type,
 				      const tensorflow::TensorShape &shape);
 

@@ -11,6 +11,9 @@ namespace weft_tensorflow {
 
 using tensorflow::mutex_lock;
 
+/* A task that was lost has as long to answer a question, which any server does at once. */
+constexpr int64_t kAnswerMs = 5000;
+
 /* The question whether a task speaks weft, and its answer. */
 struct Fetch::Question {
 	tensorflow::RecvTensorRequest request;
@@ -90,8 +93,21 @@ void Fetch::ask(tensorflow::DeviceBase *device)
 	question_ = std::make_unique<Question>();
 	hello_ask(&question_->request);
 	question_->response.InitAlloc(device, host);
+	/* gRPC itself would wait for one that stands still, in each step anew. */
+	if (transport_->is_lost(origin_.task))
+		opts_.SetTimeout(kAnswerMs);
 	rpc(&question_->request, &question_->response,
 	    [this](const absl::Status &status) { asked(status); });
+}
+
+/*
+ * Returns gRPC's words about @task, which fails: programs know by them which task did, and that it
+ * is @lost.
+ */
+static std::string remote_words(const std::string &task, bool lost)
+{
+	return "\nAdditional GRPC error information from remote target " + task + ": " +
+	       (lost ? "failed to connect to all addresses; " : "") + "the call went over weft";
 }
 
 void Fetch::asked(const absl::Status &status)
@@ -101,6 +117,15 @@ void Fetch::asked(const absl::Status &status)
 	if (status.ok() || absl::IsInvalidArgument(status))
 		peer_ = transport_->learn(origin_.task, origin_.incarnation, hello);
 	question_.reset();
+	if (absl::IsDeadlineExceeded(status)) {
+		std::string why = "the task was lost, and does not answer" +
+				  remote_words(origin_.task, true);
+
+		finish(status_of(WEFT_UNAVAILABLE, text(), why.c_str()));
+		return;
+	}
+	/* A request for the tensor itself may take its time. */
+	opts_.SetTimeout(0);
 	/* A task that did not answer gets the request itself, which fails as ever. */
 	if (peer_ && peer_->stub)
 		by_weft();
@@ -234,16 +259,6 @@ void Fetch::body_ended(weft_op *op)
 	transport_->came(peer_.get(), counters_path("received", op));
 	came_ = true;
 	finish(absl::OkStatus());
-}
-
-/*
- * Returns gRPC's words about @task, which fails: programs know by them which task did, and that it
- * is @lost.
- */
-static std::string remote_words(const std::string &task, bool lost)
-{
-	return "\nAdditional GRPC error information from remote target " + task + ": " +
-	       (lost ? "failed to connect to all addresses; " : "") + "the call went over weft";
 }
 
 /*

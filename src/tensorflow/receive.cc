@@ -126,7 +126,7 @@ Tensor Receive::allocate(DataType type, const TensorShape &shape)
 			return tensor;
 		counters_add("received_heap");
 	}
-	return Tensor(edge_.device->GetAllocator(edge_.args.alloc_attrs), type, shape);
+	return device_tensor(edge_.device, edge_.args.alloc_attrs, type, shape);
 }
 
 /* Memory is taken for @bytes, which the reply has beside it, and no more. */

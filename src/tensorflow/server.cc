@@ -83,6 +83,15 @@ WeftServer::~WeftServer()
 	transport_->stop();
 }
 
+tensorflow::CollectiveExecutorMgrInterface *
+WeftServer::new_collectives(const ServerDef &def, const tensorflow::ConfigProto &config,
+			    const tensorflow::WorkerEnv *env,
+			    tensorflow::WorkerCacheInterface *cache)
+{
+	return collectives_new(config, env, cache, task_of(def),
+			       tsl::core::GetNewRef(transport_.get()));
+}
+
 absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devices)
 {
 	tensorflow::GrpcServerOptions o;
@@ -104,8 +113,7 @@ absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devi
 	o.collective_mgr_func = [this, &def](const tensorflow::ConfigProto &config,
 					     const tensorflow::WorkerEnv *env,
 					     tensorflow::WorkerCacheInterface *cache) {
-		return collectives_new(config, env, cache, task_of(def),
-				       tsl::core::GetNewRef(transport_.get()));
+		return new_collectives(def, config, env, cache);
 	};
 	status = Init(o);
 	if (!status.ok())
@@ -123,9 +131,8 @@ absl::Status WeftServer::UpdateServerDef(const ServerDef &def)
 
 	if (!status.ok())
 		return status;
-	env->collective_executor_mgr.reset(
-		collectives_new(def.default_session_config(), env, master_env()->worker_cache,
-				task_of(def), tsl::core::GetNewRef(transport_.get())));
+	env->collective_executor_mgr.reset(new_collectives(def, def.default_session_config(), env,
+							   master_env()->worker_cache));
 	master_env()->collective_executor_mgr = env->collective_executor_mgr.get();
 	return absl::OkStatus();
 }

@@ -31,6 +31,10 @@ public:
 private:
 	explicit WeftServer(const tensorflow::ServerDef &def);
 	absl::Status begin(const tensorflow::ServerDef &def, tensorflow::DeviceMgr *devices);
+	tensorflow::CollectiveExecutorMgrInterface *
+	new_collectives(const tensorflow::ServerDef &def, const tensorflow::ConfigProto &config,
+			const tensorflow::WorkerEnv *env,
+			tensorflow::WorkerCacheInterface *cache);
 
 	TransportPtr transport_;
 };

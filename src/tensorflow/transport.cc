@@ -166,6 +166,7 @@ std::shared_ptr<Peer> Transport::learn(const std::string &task, uint64_t incarna
 	std::shared_ptr<Peer> known;
 	auto at = peers_.lower_bound({task, 0});
 
+	lost_.erase(task);
 	if (entry)
 		return entry;
 	/* Devices of one life share its peer; what is left of another life is forgotten. */
@@ -207,8 +208,17 @@ void Transport::forget(const std::shared_ptr<Peer> &peer, const char *why)
 			at++;
 		}
 	}
-	if (known)
-		LOG(WARNING) << "weft: " << peer->task << " is lost: " << why;
+	if (!known)
+		return;
+	lost_.insert(peer->task);
+	LOG(WARNING) << "weft: " << peer->task << " is lost: " << why;
+}
+
+bool Transport::is_lost(const std::string &task)
+{
+	tensorflow::mutex_lock l(mu_);
+
+	return lost_.count(task);
 }
 
 void Transport::avoid(const std::shared_ptr<Peer> &peer, const char *why)

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -81,6 +82,9 @@ public:
 	/* Forget a peer that weft has lost, for the reason @why: it is asked anew. */
 	void forget(const std::shared_ptr<Peer> &peer, const char *why);
 
+	/* Returns whether @task was lost, and has not answered since. */
+	bool is_lost(const std::string &task);
+
 	/* Keep a peer that can't be reached over weft on gRPC, for the reason @why. */
 	void avoid(const std::shared_ptr<Peer> &peer, const char *why);
 
@@ -111,6 +115,7 @@ private:
 	tensorflow::mutex mu_;
 	std::map<std::pair<std::string, uint64_t>, std::shared_ptr<Peer>> peers_
 		TF_GUARDED_BY(mu_);
+	std::set<std::string> lost_ TF_GUARDED_BY(mu_); /* tasks */
 };
 
 }  // namespace weft_tensorflow

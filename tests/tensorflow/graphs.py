@@ -152,10 +152,15 @@ def wait_in_session(server, edges, timeout_ms):
     import tensorflow as tf
     v1 = tf.compat.v1
     with tf.Graph().as_default():
-        total = waiting_graph(tf, edges)
+        KEPT['total'] = waiting_graph(tf, edges)
         KEPT['session'] = v1.Session(server.target)
         options = v1.RunOptions(timeout_in_ms=timeout_ms) if timeout_ms else None
-        return float(KEPT['session'].run(total, options=options))
+        return float(KEPT['session'].run(KEPT['total'], options=options))
+
+
+def wait_again(_server):
+    """Run the step of wait_in_session() once more, without a timeout."""
+    return float(KEPT['session'].run(KEPT['total']))
 
 
 def close_session(_server):
