@@ -7,6 +7,7 @@ a program anyway.  Where PyTorch's tensors do not lie as a collective of weft ha
 other on the host, they are copied from or to such memory.  Tensors that pass between two ranks do so
 from and to the memory of CUDA devices itself.
 """
+import contextlib
 import os
 import threading
 
@@ -60,6 +61,11 @@ def reduction_of(op):
 def stream_of(tensor):
     """The stream that a tensor's content is written and read on, as DLPack counts streams."""
     return torch.cuda.current_stream(tensor.device).cuda_stream or 1 if tensor.is_cuda else None
+
+
+def on_device_of(tensor):
+    """A context in which a tensor's device is the current one: PyTorch lends no memory of others."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else contextlib.nullcontext()
 
 
 def one_of(tensors):
@@ -132,6 +138,8 @@ class WeftBackend(Base):
     def getSequenceNumberForGroup(self):
         return self._sequence
 
+    _get_sequence_number_for_group = getSequenceNumberForGroup
+
     def set_timeout(self, timeout):
         self._timeout = timeout.total_seconds()
 
@@ -145,12 +153,15 @@ class WeftBackend(Base):
     # Point to point.
 
     def _send(self, tensor, rank, key):
-        return self._peers[rank].send(self._step, key, row(tensor), timeout=self._timeout,
-                                      stream=stream_of(tensor))
+        with on_device_of(tensor):
+            return self._peers[rank].send(self._step, key, row(tensor), timeout=self._timeout,
+                                          stream=stream_of(tensor))
 
     def _recv(self, tensor, rank, key):
-        return self._node.recv(self._step, key, into=row(tensor), peer=self._peers[rank],
-                               timeout=self._timeout, stream=stream_of(tensor))
+        peer = None if rank is None else self._peers[rank]
+        with on_device_of(tensor):
+            return self._node.recv(self._step, key, into=row(tensor), peer=peer,
+                                   timeout=self._timeout, stream=stream_of(tensor))
 
     def _to_self(self, rank):
         if rank == self._me:
@@ -165,16 +176,18 @@ class WeftBackend(Base):
         return self._begun(tensors, lambda: [self._recv(one_of(tensors), rank, 'tag %d' % tag)])
 
     def recv_anysource(self, tensors, tag=0):
-        tensor = one_of(tensors)
-        operation = self._node.recv(self._step, 'tag %d' % tag, into=row(tensor),
-                                    timeout=self._timeout, stream=stream_of(tensor))
-        ranks = {peer.name: rank for rank, peer in enumerate(self._peers) if peer}
-        return ReceiveWork(tensors, operation, ranks.get)
+        return self._begun(tensors, lambda: [self._recv(one_of(tensors), None, 'tag %d' % tag)],
+                           work=lambda *begun: ReceiveWork(*begun, self._rank_of))
 
-    def _begun(self, tensors, begin, after=None):
+    def _rank_of(self, peer):
+        """The rank of a peer that has been met, whose name is its own by then."""
+        return next((rank for rank, other in enumerate(self._peers)
+                     if other and other.name == peer.name), -1)
+
+    def _begun(self, tensors, begin, after=None, work=Work):
         """The work of the operations that @begin begins."""
         try:
-            return Work(list(tensors), begin(), after)
+            return work(list(tensors), begin(), after)
         except weft.Error as failure:
             raise error_of(failure) from None
 

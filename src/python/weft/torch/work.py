@@ -72,7 +72,7 @@ class Work(dist._Work):
         self.operations = operations
         self.after = after
         self.lock = threading.Lock()
-        self.future = None
+        self.root = self.future = None
         self.told = False   # the future is, or is about to be
         self.failure = None
         self.finished = False
@@ -137,7 +137,9 @@ class Work(dist._Work):
         with self.lock:
             if self.future:
                 return self.future
-            self.future = torch.futures.Future()
+            self.root = torch.futures.Future()
+            # A future whose callback raises has failed; set_exception() would make a value of it.
+            self.future = self.root.then(self.outcome)
         for operation in self.operations:
             operation._tell(self.ended)
         if self.is_first_to_tell():   # nothing hangs on the future yet
@@ -157,23 +159,24 @@ class Work(dist._Work):
             _tellers.add(self.tell)
 
     def tell(self):
-        """Tell the future how all have ended."""
-        try:
-            self.finish()
-        except Exception as failure:   # pylint: disable=broad-exception-caught
-            self.future.set_exception(failure)
-        else:
-            self.future.set_result(self.tensors)
+        """Let the future have its outcome: all operations have ended."""
+        self.root.set_result(None)
+
+    def outcome(self, _root):
+        """What the future gives, or raises."""
+        self.finish()
+        return self.tensors
 
 
 class ReceiveWork(Work):
     """A receive from any rank, which tells whose tensor came."""
-    def __init__(self, tensors, operation, rank_of):
-        super().__init__(tensors, [operation])
-        self.operation = operation
+    def __init__(self, tensors, operations, after, rank_of):
+        super().__init__(tensors, operations, after)
+        self.operation, = operations
         self.rank_of = rank_of
 
     def source_rank(self):
-        return self.rank_of(self.operation.peer.name) if self.operation.done() else -1
+        peer = self.operation.peer if self.operation.done() else None
+        return self.rank_of(peer) if peer else -1
 
     _source_rank = source_rank
