@@ -13,13 +13,12 @@ using namespace nb::literals;
 struct CallOptions {
 	CallOptions(Flight &flight, nb::handle timeout, nb::handle metadata, const ServedCall *parent,
 		    nb::handle retry, uint64_t bytes_max)
-		: pairs(metadata)
+		: pairs(metadata), parent(parent)
 	{
 		fill(o.op, flight, timeout);
 		o.metadata = pairs.get();
 		o.metadata_count = pairs.count();
 		o.message_bytes_max = bytes_max;
-		o.parent = parent ? parent->get() : nullptr;
 		if (retry.is_none())
 			return;
 		r.attempts = nb::cast<unsigned>(retry[0]);
@@ -28,7 +27,16 @@ struct CallOptions {
 		o.retry = &r;
 	}
 
+	/* The options.  The parent may be answered by the time that Python has run again. */
+	const weft_call_options *get()
+	{
+		o.parent = parent ? parent->get() : nullptr;
+		return &o;
+	}
+
+private:
 	Pairs pairs;
+	const ServedCall *parent;
 	weft_retry r = WEFT_RETRY_INIT;
 	weft_call_options o = WEFT_CALL_OPTIONS_INIT;
 };
@@ -86,10 +94,11 @@ static Operation call(const Stub &stub, unsigned method, const nb::bytes &reques
 
 	flight->result = reply_of;
 	flight->keeps = stub.service();
-	check(weft_call_open(stub.get(), &options.o, &service, &flight->op));
+	check(weft_call_open(stub.get(), options.get(), &service, &flight->op));
 	taken.attach([&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
 		return weft_call_attach(flight->op, t, o, op);
 	});
+	(void)stub.get(); // raises: a call of a node that has closed would never end
 	service->invoke(service, method, message.get(), ignore_reply, nullptr);
 	return Operation(std::move(flight));
 }
@@ -137,7 +146,7 @@ static nb::tuple open_stream(const Stub &stub, unsigned method, nb::handle timeo
 	weft_stream *stream;
 
 	flight->keeps = stub.service();
-	check(weft_stream_open(stub.get(), name, &options.o, &stream, &flight->op));
+	check(weft_stream_open(stub.get(), name, options.get(), &stream, &flight->op));
 	return nb::make_tuple(nb::cast(new Stream(stub.shared(), stub.service(), method, stream),
 				       nb::rv_policy::take_ownership),
 			      nb::cast(Operation(std::move(flight))));

@@ -14,16 +14,21 @@
 #include "tensor.h"
 
 /*
- * Arrays that go beside a message: all are taken before the first is attached, as one that is none may
- * be among them, and taking one may run other threads.
+ * Arrays that go beside a message: all are taken before the first is attached, as one that is none, or
+ * can't go there, may be among them, and taking one may run other threads.
  */
 class Attached {
 public:
 	Attached(const std::shared_ptr<Shared> &shared, nb::handle arrays)
 	{
 		for (nb::handle array : arrays) {
+			if (flights_.size() == WEFT_ATTACHMENTS_MAX)
+				invalid("too many arrays beside one message");
 			flights_.push_back(std::make_unique<Flight>(shared));
-			flights_.back()->array.take(array, false);
+			Array &taken = flights_.back()->array;
+			taken.take(array, false);
+			if (!is_on_host(taken.tensor()))
+				taken.need_contiguous("an array of a device is not contiguous");
 		}
 	}
 

@@ -41,7 +41,8 @@ TALK, _CLASSES = load('talk', {'Text': [('text', STRING), ('number', INT64), ('d
     ('Sum', ('Text', 'Text'), True, False), ('Chat', ('Text', 'Text'), True, True),
     ('Fail', ('Text', 'Text'), False, False), ('Wait', ('Text', 'Text'), False, False),
     ('Plain', ('Text', 'Text'), False, False), ('Left', ('Text', 'Text'), False, False),
-    ('First', ('Text', 'Text'), True, False),
+    ('First', ('Text', 'Text'), True, False), ('Yield', ('Text', 'Text'), False, True),
+    ('Return', ('Text', 'Text'), False, True),
     ('Absent', ('Text', 'Text'), False, False)])
 Text = _CLASSES['Text']
 HEALTH, ASK = load('grpc.health.v1', {'HealthCheckRequest': [('service', STRING)],
@@ -74,6 +75,13 @@ class Talk:
 
     async def Sum(self, requests, context):
         return Text(number=sum([request.number async for request in requests]))
+
+    def Yield(self, request, context):
+        for number in range(request.number):
+            yield Text(number=number)
+
+    def Return(self, request, context):
+        return [Text(number=number) for number in range(request.number)]
 
     async def First(self, requests, context):
         return await requests.read()
@@ -182,6 +190,40 @@ async def test_streams_pass_messages_in_order_either_way(stub, talk, server):
         for word in ('a', 'c', 'd'):
             yield Text(text=word)
     assert [one.text async for one in stub.Chat(words())] == ['A', 'C', 'D']
+
+
+@together()
+async def test_a_plain_generator_answers_with_a_stream(stub, talk, server):
+    assert [one.number async for one in stub.Yield(Text(number=100))] == list(range(100))
+    with pytest.raises(weft.Error, match='a handler of Return yields its replies'):
+        await stub.Return(Text(number=100))
+
+
+@together()
+async def test_the_only_reply_is_everyones_who_asks_for_it(stub, talk, server):
+    call = stub.Sum()
+    asked = [asyncio.ensure_future(wait(call)) for _ in range(2)]
+    await asyncio.sleep(0)
+    await call.write(Text(number=5))
+    call.done_writing()
+    assert [one.number for one in await asyncio.gather(*asked)] == [5, 5]
+    assert (await call).number == 5
+    assert (await asyncio.to_thread(call.result, LIMIT)).number == 5
+
+
+async def wait(call):
+    """Await a call, in a task."""
+    return await call
+
+
+@together()
+async def test_a_request_that_is_refused_ends_the_call(stub, talk, server):
+    def refuse(*given):
+        raise weft.errors._refused(-90, 'a message of 2 GiB')
+    call = stub.Sum(one for one in [Text(number=1)])
+    call._stream = type('Refusing', (), {'write': refuse, 'read': call._stream.read})()
+    with pytest.raises(weft.Error, match='a message of 2 GiB'):
+        await call
 
 
 @together()
@@ -347,6 +389,19 @@ async def test_a_server_that_closes_turns_calls_away(stub, talk, server):
         await running
     with pytest.raises(weft.Unavailable, match='closing'):
         await stub.Say(Text())
+
+
+@together()
+async def test_a_node_that_closes_cancels_its_handlers_and_leaves_the_loop(stub, talk, server):
+    running = stub.Wait(Text())
+    await talk.waiting.wait()
+    server.node.close()
+    await talk.cancelled.wait()
+    with pytest.raises(weft.Error):
+        await running
+    while server._tasks:
+        await asyncio.sleep(0.001)
+    assert not asyncio.get_running_loop().remove_reader(server._server.fd)
 
 
 @together()

@@ -16,11 +16,11 @@ metadata.  Arrays go beside messages, and never into them.
 """
 import asyncio
 import inspect
-from typing import Any, AsyncIterator, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, AsyncIterator, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from google.protobuf import message_factory
 
-from . import _weft
+from . import _weft, aio
 from .errors import DeadlineExceeded, Error, Status
 
 Metadata = Iterable[Tuple[str, Any]]
@@ -143,6 +143,10 @@ class _Told:
 
 class Call(Pending, _Told):
     """A call of one message and one reply."""
+    def initial_metadata(self) -> list:
+        """What the server sent before its reply, once that is there: what came before it may be of an
+        attempt that failed."""
+        return super().initial_metadata() if self.done() else []
 
 
 class _Reader:
@@ -173,6 +177,7 @@ class StreamCall(_Reader, _Told):
         self._stream = stream
         self._operation = operation
         self._writer = None
+        self._reply = None   # read of the only reply, for all who ask for it
 
     def write(self, message: Any, attach: Iterable = (), timeout: Optional[float] = None) -> Pending:
         """Write a message, with arrays beside it, which are borrowed until they are sent."""
@@ -219,7 +224,9 @@ class StreamCall(_Reader, _Told):
         except DeadlineExceeded:
             self.cancel()
             return False
-        except Error:
+        except Error as error:
+            if error.errno is not None and not self._operation.done():
+                raise   # it was refused, and the call lives
             return False
         return True
 
@@ -240,11 +247,16 @@ class StreamCall(_Reader, _Told):
             self._stop_writing()
             raise
 
+    def _only_reply(self) -> Pending:
+        if not self._reply:
+            self._reply = self.read()
+        return self._reply
+
     async def _end(self) -> Any:
         reply = None
         try:
             if not self._method.answers:
-                reply = await self.read()
+                reply = await self._only_reply()
             await Pending(self._operation, stream=self)
         finally:
             self._stop_writing()
@@ -258,7 +270,7 @@ class StreamCall(_Reader, _Told):
 
     def result(self, timeout: Optional[float] = None) -> Any:
         """Wait for the end, as await does."""
-        reply = None if self._method.answers else self.read().result(timeout)
+        reply = None if self._method.answers else self._only_reply().result(timeout)
         Pending(self._operation, stream=self).result(timeout)
         return reply
 
@@ -413,13 +425,18 @@ def _fail(call: Any, status: int, sentence: str, details: bytes) -> None:
 
 class Server:
     """A service that is served, by tasks of the event loop in which serve() was called."""
-    def __init__(self, server: Any, methods: List[_Method], handlers: Any):
+    def __init__(self, node: _weft.Node, server: Any, methods: List[_Method], handlers: Any):
         self._server = server
         self._methods = methods
         self._handlers = handlers
         self._tasks: Dict[int, asyncio.Task] = {}
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(server.fd, self._arrived)
+        node._on_close(aio._weakly(self._node_closes))
+
+    def _node_closes(self) -> None:
+        """The node closes, by any thread, and has turned the calls away."""
+        aio._soon(self._loop, self.close)
 
     def close(self) -> None:
         """Cancel what runs, and turn calls away from now on; the node has the service still."""
@@ -453,6 +470,14 @@ class Server:
             if not isinstance(error, (Exception, asyncio.CancelledError)):
                 raise
 
+    async def _write_all(self, context: 'Context', replies: Iterator) -> None:
+        """Write what a plain generator yields, which runs in a thread of the loop's."""
+        while True:
+            reply = await self._loop.run_in_executor(None, next, replies, None)
+            if reply is None:
+                return
+            await context.write(reply)
+
     async def _handle(self, call: Any, method: _Method) -> Optional[bytes]:
         """Run the handler.  The reply's bytes, of a call that has one and no stream."""
         handler = getattr(self._handlers, method.name, None)
@@ -469,11 +494,16 @@ class Server:
             async for reply in handler(request, context):
                 await context.write(reply)
             return None
+        if inspect.isgeneratorfunction(handler):
+            await self._write_all(context, handler(request, context))
+            return None
         if inspect.iscoroutinefunction(handler):
             reply = await handler(request, context)
         else:
             reply = await self._loop.run_in_executor(None, handler, request, context)
         if method.answers:
+            if reply is not None:
+                raise TypeError('a handler of %s yields its replies, or writes them' % method.name)
             return None
         if method.streams:
             await context.write(reply)
@@ -486,14 +516,13 @@ async def serve(node: _weft.Node, service: Any, handlers: Any, *, calls_max: int
     """Serve @service to every peer by the methods of @handlers, in the running event loop.
 
     A handler takes the request, or what it reads requests from by async for, and a Context.  It is a
-    coroutine that returns the reply, or an async generator of replies; a plain function runs in a
-    thread of the loop's.  Whoever gave up has the handler cancelled.  Limits are those of
+    coroutine that returns the reply, or an async generator of replies; a plain function, or generator,
+    runs in a thread of the loop's.  Whoever gave up has the handler cancelled.  Limits are those of
     weft_serve_with(3); 0: none.
     """
-    from . import aio
     methods = _methods_of(service)
     server = node._serve(_service_of(service, methods),
                          [method.index for method in methods if method.streams], calls_max,
                          calls_per_peer, queue_max, message_bytes_max)
     aio.attach(node)
-    return Server(server, methods, handlers)
+    return Server(node, server, methods, handlers)
