@@ -5,6 +5,11 @@
 
 static const char capsule_name[] = "dltensor", versioned_name[] = "dltensor_versioned";
 
+bool is_on_host(const weft_tensor &t)
+{
+	return t.device.type == WEFT_CPU || t.device.type == WEFT_CUDA_HOST;
+}
+
 void Array::release()
 {
 	Owner owner = owner_;

@@ -57,6 +57,9 @@ private:
 	void *stream_ = nullptr;
 };
 
+/* Whether the host can read the memory of @t. */
+bool is_on_host(const weft_tensor &t);
+
 /* The dtype that a format of the buffer protocol stands for.  Returns false: there is none. */
 bool dtype_of_format(const char *format, Py_ssize_t item_bytes, weft_dtype *dtype);
 

@@ -192,9 +192,11 @@ static Operation all_to_all(const Group &g, nb::handle in, nb::handle out, nb::h
 
 static Operation broadcast(const Group &g, uint32_t root, nb::handle tensor, nb::handle timeout)
 {
-	Collective c(g, nb::none(), tensor, timeout);
+	bool here = weft_group_rank(g.get()) == root;
+	Collective c(g, here ? tensor : nb::none(), here ? nb::none() : tensor, timeout);
 
-	return c.begun(weft_group_broadcast(c.group, root, c.out, &c.options, &c.flight->op));
+	c.flight->given = nb::borrow(tensor);
+	return c.begun(weft_group_broadcast(c.group, root, here ? c.in : c.out, &c.options, &c.flight->op));
 }
 
 static Operation barrier(const Group &g, nb::handle timeout)

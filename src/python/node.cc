@@ -109,13 +109,34 @@ static int poll(const Node &n, nb::handle timeout)
 /* Seconds until a manual node is to be polled at the latest; None: now. */
 static nb::object arm(const Node &n)
 {
+	weft_node *node = n.shared->node();
+	Turn turn(*n.shared);
 	uint64_t ns = 0;
-	int err = weft_arm(n.shared->node(), &ns);
+	int err;
 
+	/* While another thread drives the node, it need not be polled, but looked after. */
+	if (!turn.has_come())
+		return nb::float_(0.001);
+	err = weft_arm(node, &ns);
 	if (err == -EAGAIN)
 		return nb::none();
 	check(err);
 	return nb::float_(ns == WEFT_FOREVER ? 3600.0 : double(ns) / 1e9);
+}
+
+/* The descriptor of a manual node, for an event loop that drives it. */
+static int node_fd(const Node &n)
+{
+	weft_node *node = n.shared->node();
+	int fd;
+
+	{
+		Inside inside(n.shared);
+
+		fd = weft_fd(node);
+	}
+	check(fd);
+	return fd;
 }
 
 /* The descriptor of the queue, for an event loop, or a thread, that drains it. */
@@ -293,12 +314,7 @@ nb::class_<Node> bind_node(nb::module_ &m)
 		.def("dump", [](const Node &n) { return dump_of(n.shared); },
 		     "What the node holds, which operation waits for whom, and what happened last.")
 		.def("_arm", &arm)
-		.def("_fd", [](const Node &n) {
-			int fd = weft_fd(n.shared->node());
-
-			check(fd);
-			return fd;
-		})
+		.def("_fd", &node_fd)
 		.def_prop_ro("_id", [](const Node &n) { return reinterpret_cast<uintptr_t>(n.shared.get()); })
 		.def("_queue_fd", &queue_fd)
 		.def("_drain", [](const Node &n) { return n.shared->drain(); })

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <nanobind/stl/string.h>
+#include <utility>
 
 #include "describe.h"
 #include "errors.h"
@@ -15,6 +16,9 @@ static const std::chrono::microseconds SPIN(50);
 
 /* Time between two looks at Python's signals, for Ctrl-C. */
 #define SLICE_NS 100000000ull
+
+/* The same where other threads wait to drive the node. */
+#define TURN_NS 5000000ull
 
 Flight::Flight(std::shared_ptr<Shared> s) : shared(std::move(s))
 {
@@ -40,11 +44,11 @@ void Flight::release()
 	second.release();
 }
 
-void Flight::come_down(nb::list &futures)
+void Flight::come_down(nb::list &ended)
 {
 	release();
-	if (future.is_valid())
-		futures.append(std::move(future));
+	for (nb::object &future : std::exchange(futures, {}))
+		ended.append(std::move(future));
 	landing = false;
 	if (has_handle)
 		return;
@@ -92,26 +96,51 @@ bool Operation::done() const
 	return weft_op_ended(flight_->op);
 }
 
+/* The rest of a time that begins now. */
+class Left {
+public:
+	explicit Left(uint64_t ns) : ns_(ns) {}
+
+	uint64_t ns() const
+	{
+		uint64_t gone = std::chrono::nanoseconds(Clock::now() - begun_).count();
+
+		return ns_ == WEFT_FOREVER ? ns_ : ns_ - std::min(ns_, gone);
+	}
+
+private:
+	typedef std::chrono::steady_clock Clock;
+
+	uint64_t ns_;
+	Clock::time_point begun_ = Clock::now();
+};
+
 int in_slices(const std::shared_ptr<Shared> &shared, Part *part, uint64_t timeout_ns,
 	      const std::function<int(uint64_t)> &once)
 {
+	Left left(timeout_ns);
+
 	for (;;) {
-		uint64_t slice = timeout_ns < SLICE_NS ? timeout_ns : SLICE_NS;
+		Turn turn(*shared);
+		uint64_t slice;
 		int err;
 
+		while (!turn.has_come() && left.ns() && Inside::may_be(*shared, part))
+			let_others_run();
 		if (!Inside::may_be(*shared, part))
 			return -ESHUTDOWN;
+		if (!turn.has_come())
+			return -ETIMEDOUT;
+		slice = std::min<uint64_t>(left.ns(), turn.keeps_others() ? TURN_NS : SLICE_NS);
 		{
 			Inside inside(shared, part);
 
 			err = once(slice);
 		}
-		if (err != -ETIMEDOUT || timeout_ns <= SLICE_NS)
+		if (err != -ETIMEDOUT || !left.ns())
 			return err;
 		if (PyErr_CheckSignals())
 			throw nb::python_error();
-		if (timeout_ns != WEFT_FOREVER)
-			timeout_ns -= slice;
 	}
 }
 
@@ -137,7 +166,7 @@ bool Operation::wait(nb::handle timeout)
 		if (err != -ESHUTDOWN)
 			check(err);
 		else if (flight_->shared->forked())
-			check(weft_wait(op, 0)); // raises: the operation is the parent's
+			flight_->shared->node(); // raises
 		else
 			see_closing();
 	}
@@ -184,8 +213,9 @@ bool Operation::spin()
 {
 	weft_node *node = flight_->shared->node();
 	auto until = std::chrono::steady_clock::now() + SPIN;
+	Turn turn(*flight_->shared);
 
-	while (!done() && std::chrono::steady_clock::now() < until)
+	while (!done() && turn.has_come() && std::chrono::steady_clock::now() < until)
 		check(weft_poll(node, 0));
 	return done();
 }
@@ -195,7 +225,7 @@ bool Operation::tell(nb::object future)
 	/* One that has come out of the queue is told by nobody any more. */
 	if (done())
 		return false;
-	flight_->future = std::move(future);
+	flight_->futures.push_back(std::move(future));
 	return true;
 }
 
@@ -224,19 +254,20 @@ size_t wait_any(nb::list operations, nb::handle timeout)
 		check(weft_wait_any(nullptr, 0, 0, &index)); // raises
 	for (;;) {
 		auto &shared = nb::cast<Operation &>(all[0]).flight().shared;
-		int err = in_slices(shared, nullptr, ns, [&](uint64_t slice) {
+		int err;
+
+		for (index = 0; index < ops.size(); index++)
+			if (weft_op_ended(ops[index]))
+				return index;
+		err = in_slices(shared, nullptr, ns, [&](uint64_t slice) {
 			return weft_wait_any(ops.data(), ops.size(), slice, &index);
 		});
-
 		if (err == -ETIMEDOUT)
 			not_ended("none of the operations has ended yet");
 		if (err != -ESHUTDOWN) {
 			check(err);
 			return index;
 		}
-		for (index = 0; index < ops.size(); index++)
-			if (weft_op_ended(ops[index]))
-				return index;
 		if (shared->forked())
 			shared->node(); // raises
 		see_closing();
@@ -301,9 +332,6 @@ void bind_operation(nb::module_ &m)
 			return nb::module_::import_("weft.aio").attr("_await")(self);
 		})
 		.def_prop_ro("_node", [](const Operation &o) { return Node{ o.flight().shared }; })
-		.def_prop_ro("_future", [](const Operation &o) {
-			return o.flight().future.is_valid() ? o.flight().future : nb::none();
-		})
 		.def("_spin", &Operation::spin)
 		.def("_tell", &Operation::tell);
 	m.def("wait_any", &wait_any, nb::arg("operations"), nb::arg("timeout") = nb::none(),

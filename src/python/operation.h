@@ -22,8 +22,8 @@ struct Flight {
 	~Flight();
 	Flight(const Flight &) = delete;
 
-	/* The operation has ended: give back its buffers, and leave its future in @futures. */
-	void come_down(nb::list &futures);
+	/* The operation has ended: give back its buffers, and leave its futures in @ended. */
+	void come_down(nb::list &ended);
 	void release();
 
 	std::shared_ptr<Shared> shared;
@@ -33,7 +33,7 @@ struct Flight {
 	std::shared_ptr<const void> keeps; // what the operation points into
 	nb::object given;	    // an object that is the result, or belongs to it
 	nb::object kept;	    // the result, when somebody has asked for it
-	nb::object future;
+	std::vector<nb::object> futures; // of tasks that await it
 	Result result = nullptr;    // nullptr: nothing but the outcome
 	size_t place = 0;	    // in shared->flights
 	bool has_handle = false, released = false;
@@ -77,8 +77,9 @@ private:
 
 /*
  * Call @once again and again, each time for at most a slice of @timeout_ns and without the GIL, until
- * it returns another code than -ETIMEDOUT or the time is over.  -ESHUTDOWN: the node, or @part unless
- * that is NULL, is closed or about to be.  Raises what Ctrl-C does.
+ * it returns another code than -ETIMEDOUT or the time is over; at a manual node, when this thread's turn
+ * to drive it has come.  -ESHUTDOWN: the node, or @part unless that is NULL, is closed or about to be.
+ * Raises what Ctrl-C does.
  */
 int in_slices(const std::shared_ptr<Shared> &shared, Part *part, uint64_t timeout_ns,
 	      const std::function<int(uint64_t)> &once);

@@ -2,6 +2,7 @@
 #include "shared.h"
 
 #include <algorithm>
+#include <exception>
 #include <pthread.h>
 #include <unistd.h>
 #include <utility>
@@ -60,7 +61,43 @@ bool Inside::may_be(const Shared &shared, const Part *part)
 	return shared.there() && shared.state_ != Shared::CLOSING && !(part && part->closing());
 }
 
-Inside::Inside(const std::shared_ptr<Shared> &shared, Part *part) : count_(shared, part) {}
+/* A thread that drives already, and is in a handler of a signal, has no turn of its own to wait for. */
+Turn::Turn(Shared &shared) : shared_(shared), thread_(std::this_thread::get_id())
+{
+	listed_ = shared.manual() && (shared.turns_.empty() || shared.turns_[0]->thread_ != thread_);
+	if (listed_)
+		shared.turns_.push_back(this);
+}
+
+Turn::~Turn()
+{
+	if (listed_)
+		shared_.turns_.erase(std::find(shared_.turns_.begin(), shared_.turns_.end(), this));
+}
+
+bool Turn::has_come() const
+{
+	if (!listed_)
+		return true;
+	if (shared_.turns_[0] != this)
+		return false;
+	/* Under the GIL: what another thread begins goes to this one from here on. */
+	if (shared_.there())
+		(void)weft_fd(shared_.node_);
+	return true;
+}
+
+void Turn::wait() const
+{
+	/* Threads of a parent, which are not in its child, may be in its list. */
+	while (!has_come() && !shared_.forked())
+		let_others_run();
+}
+
+Inside::Inside(const std::shared_ptr<Shared> &shared, Part *part)
+	: count_(shared, part), turn_(*shared)
+{
+}
 
 Inside::Count::Count(std::shared_ptr<Shared> s, Part *p) : shared(std::move(s)), part(p)
 {
@@ -117,6 +154,8 @@ weft_node *Shared::node() const
 {
 	if (!open())
 		invalid("the node is closed");
+	if (forked())
+		check(weft_poll(node_, 0)); // raises: the node is the parent's
 	return node_;
 }
 
@@ -154,12 +193,30 @@ void Shared::close_node()
 		return;
 	ending_ = true;
 	wait_for_threads();
+	if (manual_)
+		(void)weft_fd(node); // this thread is the node's own from here on
 	{
 		nb::gil_scoped_release free;
 
 		weft_node_close(node);
 	}
 	ending_ = false;
+}
+
+/* Call all of @functions.  Returns what the first of them that raises has raised. */
+static std::exception_ptr call_all(nb::list functions)
+{
+	std::exception_ptr raised;
+
+	for (nb::handle function : functions) {
+		try {
+			function();
+		} catch (const nb::python_error &) {
+			if (!raised)
+				raised = std::current_exception();
+		}
+	}
+	return raised;
 }
 
 void Shared::close()
@@ -192,19 +249,20 @@ void Shared::close()
 		part->close();
 	}
 	state_ = CLOSED;
-	for (nb::handle closer : std::exchange(closers, nb::list()))
-		closer();
+	std::exception_ptr raised = call_all(std::exchange(closers, nb::list()));
 	if (!results_)
 		close_node();
 	else
 		cancel_all();
 	wake(drain());
+	if (raised)
+		std::rethrow_exception(raised);
 }
 
 bool Shared::idle() const
 {
 	return std::none_of(flights.begin(), flights.end(), [](const Flight *flight) {
-		return flight->future.is_valid() || !weft_op_ended(flight->op);
+		return !flight->futures.empty() || !weft_op_ended(flight->op);
 	});
 }
 
@@ -238,9 +296,14 @@ void Shared::let_go(void *memory)
 	results_--;
 	if (results_ || state_ != CLOSED)
 		return;
-	close_node();
-	/* Nobody looks into the queue of a closed node any more. */
-	drain();
+	nb::error_scope unharmed; // an exception may be under way that drops the result
+	try {
+		close_node();
+		/* Operations that ended with the node may be awaited. */
+		wake(drain());
+	} catch (nb::python_error &e) {
+		e.discard_as_unraisable("weft: the last result of a closed node");
+	}
 }
 
 Part::Part(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -261,7 +324,12 @@ void Part::close()
 	closer_ = std::this_thread::get_id();
 	while (inside_ && !shared_->forked())
 		let_others_run();
-	end();
+	{
+		Turn turn(*shared_);
+
+		turn.wait();
+		end();
+	}
 	closed_ = true; // another thread may delete the part from here on
 }
 
@@ -280,7 +348,12 @@ void close_all_nodes()
 
 	for (Shared *shared : all_nodes())
 		nodes.push_back(shared->shared_from_this());
-	for (auto &shared : nodes)
-		shared->close();
+	for (auto &shared : nodes) {
+		try {
+			shared->close();
+		} catch (nb::python_error &e) {
+			e.discard_as_unraisable("weft: the end of the interpreter closes its nodes");
+		}
+	}
 	let_threads_leave();
 }

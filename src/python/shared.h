@@ -8,6 +8,8 @@
  * of weft's without the GIL (Inside).  The worker never takes the GIL: operations that have ended wait
  * in the queue until a thread with the GIL drains it.
  *
+ * A manual node has no worker: threads that wait drive it in turns (Turn).
+ *
  * Threads: those that hold the GIL, but where something else is said.
  */
 #ifndef WEFT_PYTHON_SHARED_H
@@ -23,6 +25,7 @@ namespace nb = nanobind;
 
 struct Flight;
 class Part;
+class Turn;
 
 class Shared : public std::enable_shared_from_this<Shared> {
 public:
@@ -72,6 +75,7 @@ public:
 
 private:
 	friend class Inside;
+	friend class Turn;
 	enum State { OPEN, CLOSING, CLOSED };
 
 	void close_node();
@@ -87,12 +91,36 @@ private:
 	bool manual_;
 	unsigned results_ = 0;
 	unsigned inside_ = 0;	// threads in functions of weft's
+	std::vector<const Turn *> turns_; // at a manual node: the first has come
 	unsigned forks_;	// of this process, when the node was opened
 };
 
 /*
+ * Turn of this thread at driving a manual node, which one thread does at a time, in the order in which
+ * they came.  At a threaded node everyone's turn has come.
+ */
+class Turn {
+public:
+	explicit Turn(Shared &shared);
+	Turn(const Turn &) = delete;
+	~Turn();
+
+	/* Whether the turn has come.  weft takes this thread for the node's own from then on. */
+	bool has_come() const;
+	/* Let other threads run until the turn has come. */
+	void wait() const;
+	/* Whether others wait for theirs. */
+	bool keeps_others() const { return shared_.turns_.size() > 1; }
+
+private:
+	Shared &shared_;
+	std::thread::id thread_;
+	bool listed_ = false;
+};
+
+/*
  * Stay of this thread in a function of weft's on a node, and maybe on a part of it, without the GIL:
- * neither is closed meanwhile.
+ * neither is closed meanwhile.  At a manual node it takes its turn.
  */
 class Inside {
 public:
@@ -112,8 +140,13 @@ private:
 		Part *part;
 	};
 
+	struct Waited : Turn {
+		explicit Waited(Shared &s) : Turn(s) { wait(); }
+	};
+
 	Count count_;
-	nb::gil_scoped_release free_; // ends before the count, which takes the GIL
+	Waited turn_;
+	nb::gil_scoped_release free_; // ends before the others, which need the GIL
 };
 
 /* Let other threads have the GIL for a moment. */

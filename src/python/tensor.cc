@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "errors.h"
@@ -37,6 +38,11 @@ uint64_t Tensor::bytes() const
 	return bytes;
 }
 
+bool Tensor::is_one_column() const
+{
+	return std::count_if(shape_.begin(), shape_.end(), [](int64_t length) { return length > 1; }) < 2;
+}
+
 /* Returns the object that a receive wrote into, or else a tensor of what came. */
 static nb::object tensor_of(Flight &flight)
 {
@@ -45,6 +51,8 @@ static nb::object tensor_of(Flight &flight)
 
 	if (flight.given.is_valid())
 		return flight.given;
+	if (!flight.shared->there())
+		invalid("the node has closed, and the tensor that was received went with it");
 	t = weft_op_tensor(flight.op, &flags);
 	return nb::cast(new Tensor(flight.shared, weft_op_take(flight.op), *t, flags),
 			nb::rv_policy::take_ownership);
@@ -186,6 +194,8 @@ static int get_buffer(PyObject *self, Py_buffer *b, int flags)
 		why = "the tensor is in the memory of a device";
 	else if ((flags & PyBUF_WRITABLE) && (t.flags() & WEFT_READONLY))
 		why = "the tensor is a view of another process's memory, and read-only";
+	else if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !t.is_one_column())
+		why = "the tensor's last dimension is the one whose elements are neighbours";
 	else if (!format && (flags & PyBUF_FORMAT))
 		why = "the buffer protocol has no word for the tensor's dtype: use DLPack";
 	b->obj = nullptr;

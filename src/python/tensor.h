@@ -25,10 +25,9 @@ public:
 	const std::vector<int64_t> &shape() const { return shape_; }
 	std::vector<int64_t> &byte_strides() { return byte_strides_; }
 	uint64_t bytes() const;
-	bool on_host() const
-	{
-		return view_.device.type == WEFT_CPU || view_.device.type == WEFT_CUDA_HOST;
-	}
+	/* Whether at most one dimension is longer than 1: the order of dimensions says nothing then. */
+	bool is_one_column() const;
+	bool on_host() const { return is_on_host(view_); }
 
 private:
 	std::shared_ptr<Shared> shared_;

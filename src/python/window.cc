@@ -157,13 +157,15 @@ static void add_block(std::vector<weft_block> &blocks, const Array &array, uint6
 static void add_table(std::vector<weft_block> &blocks, const Array &array, const Array &table)
 {
 	const weft_tensor &t = table.tensor();
-	int64_t row = t.strides ? t.strides[0] : 3, column = t.strides ? t.strides[1] : 1;
 	const char *at = table.data();
+	int64_t row, column;
 
-	if (t.ndim != 2 || t.shape[1] != 3 || t.dtype.bits != 64 || t.dtype.lanes != 1 ||
+	if (!is_on_host(t) || t.ndim != 2 || t.shape[1] != 3 || t.dtype.bits != 64 || t.dtype.lanes != 1 ||
 	    (t.dtype.code != WEFT_INT && t.dtype.code != WEFT_UINT))
-		invalid("blocks are a table of integers of 64 bits in three columns: offset here, offset in the "
-			"window, bytes");
+		invalid("blocks are a table of integers of 64 bits in three columns, in the host's memory: offset "
+			"here, offset in the window, bytes");
+	row = t.strides ? t.strides[0] : 3;
+	column = t.strides ? t.strides[1] : 1;
 	blocks.reserve(size_t(t.shape[0]));
 	for (int64_t i = 0; i < t.shape[0]; i++) {
 		uint64_t cell[3];

@@ -114,6 +114,69 @@ def test_a_cancelled_task_cancels_its_operation(pair):
     run(main())
 
 
+def test_a_task_that_nobody_cancelled_hears_how_its_operation_ended(pair):
+    async def main():
+        got = pair.far.recv(1, 'key')
+
+        async def wait():
+            await got
+        cancelled, other = (asyncio.ensure_future(wait()) for _ in range(2))
+        await asyncio.sleep(0.01)
+        cancelled.cancel()
+        with pytest.raises(weft.Cancelled):
+            await other
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+    run(main())
+
+
+def test_loops_of_two_threads_await_one_operation(pair):
+    got, begun = pair.far.recv(1, 'key'), threading.Barrier(3)
+
+    async def main():
+        asyncio.get_running_loop().call_later(0.01, begun.wait, LIMIT)
+        return (await got).tobytes()
+    came = []
+    threads = [threading.Thread(target=lambda: came.append(run(main()))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    begun.wait(LIMIT)
+    pair.peer.send(1, 'key', b'x')
+    for thread in threads:
+        thread.join(LIMIT)
+    assert came == [b'x', b'x']
+
+
+def test_a_task_ends_when_the_last_result_of_its_closed_node_goes(pair):
+    async def main():
+        pair.peer.send(1, 'kept', np.ones(1000))
+        kept = await pair.far.recv(1, 'kept')
+
+        async def wait():
+            await pair.far.recv(1, 'key')
+        tasks = [asyncio.ensure_future(wait()) for _ in range(100)]
+        await asyncio.sleep(0.01)
+        pair.far.close()
+        del kept
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(ended, weft.Cancelled)
+    run(main())
+
+
+def test_what_another_thread_begins_on_a_manual_node_is_driven_by_its_loop():
+    with weft.Node(provider='tcp', manual=True) as node, weft.Node(provider='tcp') as far:
+        got = far.recv(1, 'key')
+
+        async def main():
+            weft.aio.attach(node)
+            await asyncio.sleep(0.01)
+            send = await asyncio.to_thread(node.peer(far.address).send, 1, 'key', b'x')
+            await send
+            await asyncio.to_thread(node.peer(far.address).ping().result, LIMIT)
+        asyncio.run(asyncio.wait_for(main(), LIMIT), debug=True)
+        assert got.result(LIMIT).tobytes() == b'x'
+
+
 def test_a_task_ends_when_its_node_closes(pair):
     async def main():
         async def wait():

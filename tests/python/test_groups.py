@@ -50,7 +50,8 @@ def test_collectives_move_parts_by_rank(groups):
     assert all((p == 4 * rank).all() for rank, p in enumerate(part))
     results(g.reduce(3, p) for g, p in zip(groups, part))
     assert (part[3] == 24).all() and (part[0] == 0).all()
-    results(g.broadcast(3, p) for g, p in zip(groups, part))
+    part[3].flags.writeable = False
+    assert results(g.broadcast(3, p) for g, p in zip(groups, part))[3] is part[3]
     assert all((p == 24).all() for p in part)
     results(g.barrier() for g in groups)
 

@@ -195,6 +195,54 @@ def test_a_node_closes_while_threads_wait_on_it(pair):
         node.recv(1, 'key')
 
 
+def test_a_result_that_is_asked_for_after_the_node_has_closed_is_refused(pair):
+    got, into = pair.far.recv(1, 'w'), np.zeros(100000)
+    written = pair.far.recv(1, 'into', into=into)
+    for key in ('w', 'into'):
+        pair.peer.send(1, key, np.ones(100000)).result(LIMIT)
+    assert weft.wait_all([got, written], LIMIT)
+    pair.far.close()
+    with pytest.raises(weft.InvalidArgument, match='the node has closed'):
+        got.result()
+    assert written.result() is into and into.sum() == 100000
+
+
+def test_threads_drive_a_manual_node_by_turns():
+    with weft.Node(provider='tcp', manual=True) as node, weft.Node(provider='tcp') as far:
+        peer, back = node.peer(far.address), far.peer(node.address)
+        window = node.window(np.zeros(10))
+
+        def pass_on(step):
+            for i in range(50):
+                got = node.recv(step, str(i))
+                back.send(step, str(i), b'x')
+                peer.send(step, str(i), b'y').result(LIMIT)
+                assert got.result(LIMIT).tobytes() == b'x'
+                node.poll()
+        ended = in_threads(*(lambda step=step: pass_on(step) for step in range(3)),
+                           lambda: weft.wait_any([node.recv(9, 'last')], LIMIT),
+                           lambda: window.wait(1, LIMIT), lambda: node.poll(LIMIT))
+        pass_on(3)
+        back.send(9, 'last', b'x')
+        back.window(window.descriptor).put(np.ones(10)).result(LIMIT)
+        assert not ended()
+        ended = in_threads(lambda: window.close())
+        assert not ended()
+
+
+def test_a_failure_of_what_is_told_of_the_end_leaves_the_node_closed():
+    node = weft.Node(provider='tcp')
+    got, told = node.recv(1, 'key'), []
+
+    def fails():
+        raise KeyboardInterrupt
+    node._on_close(fails)
+    node._on_close(lambda: told.append(True))
+    with pytest.raises(KeyboardInterrupt):
+        node.close()
+    assert told and isinstance(got.exception(LIMIT), weft.Cancelled)
+
+
 def test_a_window_closes_while_a_thread_waits_for_it(pair):
     window = pair.far.window(np.zeros(10))
     ended = in_threads(lambda: window.wait(10 ** 9), lambda: window.wait(10 ** 9))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tensors: arrays of any library go in, and come out without a copy."""
 import array
+import ctypes
 import gc
 import os
 import weakref
@@ -209,6 +210,14 @@ def test_an_array_is_kept_also_when_nobody_has_the_operation(pair):
     while alive() is not None:   # the next operations see that it has ended
         pair.peer.ping().result(LIMIT)
         gc.collect()
+
+
+def test_a_tensor_is_not_given_where_its_first_dimension_has_the_neighbours(pair):
+    fortran, view = 0x58, ctypes.create_string_buffer(128)   # PyBUF_F_CONTIGUOUS, a Py_buffer
+    with pytest.raises(BufferError, match='last dimension'):
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(passed(pair, np.ones((3, 4)))), view, fortran)
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(passed(pair, np.ones((1, 4)))), view, fortran)
+    ctypes.pythonapi.PyBuffer_Release(view)
 
 
 def test_a_result_outlives_its_operation_and_both_nodes(pair):

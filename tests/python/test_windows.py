@@ -48,8 +48,9 @@ def test_blocks_beyond_the_array_or_the_window_are_refused(window):
             remote.get(got, blocks)
     with pytest.raises(weft.InvalidArgument):
         remote.get(got, offset=995)
-    with pytest.raises(weft.InvalidArgument, match='three columns'):
-        remote.get(got, np.zeros((2, 4), np.int64))
+    for table in (np.zeros((2, 4), np.int64), np.zeros(7, np.int64)[::2], np.zeros((), np.int64)):
+        with pytest.raises(weft.InvalidArgument, match='three columns'):
+            remote.get(got, table)
     with pytest.raises(weft.InvalidArgument, match='not contiguous'):
         remote.get(got[::2])
     with pytest.raises(weft.InvalidArgument, match='writable'):

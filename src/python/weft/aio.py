@@ -7,7 +7,7 @@ be heard before anything of it is awaited is attached by attach().
 """
 import asyncio
 import weakref
-from typing import Any, Callable, Generator
+from typing import Any, Callable, Generator, Optional
 
 from . import _weft
 
@@ -49,9 +49,7 @@ class _Driver:
 
     def closed(self) -> None:
         """The node closes, by any thread: leave the loop when nothing is under way any more."""
-        loop = self.loop
-        if loop and not loop.is_closed():
-            loop.call_soon_threadsafe(self.ready)
+        _soon(self.loop, self.ready)
 
     def begin(self, operation: _weft.Operation) -> None:
         """An operation is awaited: nothing to do, the worker has it."""
@@ -82,12 +80,11 @@ class _ManualDriver(_Driver):
             self.kick()
 
     def kick(self) -> None:
-        """Something was begun: poll in the loop's next turn."""
-        if not self.loop or self.loop.is_closed():
-            self.node._set_kick(None)
-        elif not self.soon:
+        """Something was begun, by any thread: poll in the loop's next turn."""
+        if not self.soon:
             self.soon = True
-            self.loop.call_soon(self.ready)
+            if not _soon(self.loop, self.ready):
+                self.node._set_kick(None)
 
     def ready(self) -> None:
         """Do the node's work until it may sleep: its arming is the last that is done with it."""
@@ -131,6 +128,29 @@ def attach(node: _weft.Node) -> None:
         driver.kick()
 
 
+def _running() -> Optional[asyncio.AbstractEventLoop]:
+    """The event loop of this thread; None: there is none."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _soon(loop: Optional[asyncio.AbstractEventLoop], function: Callable, *given: Any) -> bool:
+    """Have @function called in @loop, by any thread.  False: the loop has closed, and its tasks are
+    gone."""
+    if loop is None or loop.is_closed():
+        return False
+    if loop is _running():
+        loop.call_soon(function, *given)
+        return True
+    try:
+        loop.call_soon_threadsafe(function, *given)
+    except RuntimeError:
+        return False   # it has closed by now
+    return True
+
+
 def _set(future: asyncio.Future) -> None:
     if not future.done():
         future.set_result(None)
@@ -139,10 +159,7 @@ def _set(future: asyncio.Future) -> None:
 def _wake(futures: list) -> None:
     """Set @futures, each in the thread of its loop; others than asyncio's are functions to call,
     which raise nothing and take no time."""
-    try:
-        here = asyncio.get_running_loop()
-    except RuntimeError:
-        here = None
+    here = _running()
     for future in futures:
         if not isinstance(future, asyncio.Future):
             future()
@@ -151,10 +168,7 @@ def _wake(futures: list) -> None:
         if loop is here:
             _set(future)
         else:
-            try:
-                loop.call_soon_threadsafe(_set, future)
-            except RuntimeError:
-                pass   # the loop has closed, and its tasks are gone
+            _soon(loop, _set, future)
 
 
 def _await(operation: _weft.Operation) -> Generator[Any, None, Any]:
@@ -162,13 +176,8 @@ def _await(operation: _weft.Operation) -> Generator[Any, None, Any]:
     if not operation.done():
         loop = asyncio.get_running_loop()
         _driver(operation._node, loop).begin(operation)
-        future = operation._future
-        if future is None or future.done() or future.get_loop() is not loop:
-            future = loop.create_future()
-            told = operation._tell(future)
-        else:
-            told = True
-        if told:
+        future = loop.create_future()
+        if operation._tell(future):
             try:
                 yield from future
             except asyncio.CancelledError:
