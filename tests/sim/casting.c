@@ -278,10 +278,7 @@ static bool is_quiet_run(void)
 
 static bool is_canary(const uint8_t *bytes, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (bytes[i] != WF_TRAFFIC_CANARY)
-			return false;
-	return true;
+	return wf_world_all_are(bytes, count, WF_TRAFFIC_CANARY);
 }
 
 /* Returns how many bytes the tensor of @all has by its shape. */

@@ -511,10 +511,7 @@ void wf_checker_let_go(void)
 
 static bool is_canary(const uint8_t *buffer, size_t bytes)
 {
-	for (size_t i = 0; i < bytes; i++)
-		if (buffer[i] != WF_TRAFFIC_CANARY)
-			return false;
-	return true;
+	return wf_world_all_are(buffer, bytes, WF_TRAFFIC_CANARY);
 }
 
 /* Bodies that are too short may look alike. */

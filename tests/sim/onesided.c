@@ -368,9 +368,9 @@ static void check_got(const struct wf_onesided_access *a)
 		size_t begin = (size_t)((uint8_t *)block->local - a->buffer);
 		uint64_t from = block->remote, end = from + block->bytes;
 
-		for (; at < begin; at++)
-			if (a->buffer[at] != WF_TRAFFIC_CANARY)
-				wrong(a, "has written beside its blocks");
+		if (at < begin && !wf_world_all_are(a->buffer + at, begin - at, WF_TRAFFIC_CANARY))
+			wrong(a, "has written beside its blocks");
+		at = WF_MAX(at, begin);
 		while (from < end) {
 			uint64_t skip = from % WORD, part = WF_MIN(WORD - skip, end - from);
 
@@ -383,9 +383,8 @@ static void check_got(const struct wf_onesided_access *a)
 			at += part;
 		}
 	}
-	for (; at < a->buffer_bytes; at++)
-		if (a->buffer[at] != WF_TRAFFIC_CANARY)
-			wrong(a, "has written beside its blocks");
+	if (!wf_world_all_are(a->buffer + at, a->buffer_bytes - at, WF_TRAFFIC_CANARY))
+		wrong(a, "has written beside its blocks");
 }
 
 /* Put @a, all of whose bytes are there, is in the window, but for what others wrote since it began. */
@@ -933,9 +932,8 @@ static void finish_window(const struct wf_onesided_window *w)
 			fail_msg("word %llu of a window of node %u is nobody's: %llx",
 				 (unsigned long long)word, w->owner,
 				 (unsigned long long)*(const uint64_t *)(const void *)(content + word * WORD));
-	for (size_t i = 0; w->copy && is_quiet_run() && i < w->bytes; i++)
-		if (w->memory[i] != WF_TRAFFIC_CANARY)
-			fail_msg("byte %zu of a closed window of node %u was written", i, w->owner);
+	if (w->copy && is_quiet_run() && !wf_world_all_are(w->memory, w->bytes, WF_TRAFFIC_CANARY))
+		fail_msg("a byte of a closed window of node %u was written", w->owner);
 }
 
 /* The note of an operation that ended well has come, unless the window was closed before. */
@@ -957,9 +955,8 @@ void wf_onesided_finish(void)
 	for (const struct wf_onesided_access *a = accesses; a < accesses + access_count; a++) {
 		if (a->flight.outcomes > 1)
 			wrong(a, "ended again");
-		for (size_t i = 0; a->seen && i < a->buffer_bytes; i++)
-			if (a->buffer[i] != WF_TRAFFIC_CANARY)
-				wrong(a, "had its memory written after its end");
+		if (a->seen && !wf_world_all_are(a->buffer, a->buffer_bytes, WF_TRAFFIC_CANARY))
+			wrong(a, "had its memory written after its end");
 		if (a->landed && is_quiet_run() && a->window->closed)
 			check_landed(a);
 		finish_note(a);

@@ -1077,9 +1077,8 @@ static void finish_send(const struct wf_staying_send *s)
 		wrong_send(s, "says that it was not executed, and was");
 	if (checks->harmless && is_plain(s) && !s->refused && s->told != 1)
 		wrong_send(s, "should have been told");
-	for (size_t i = 0; s->seen && s->buffer && i < s->bytes; i++)
-		if (s->buffer[i] != WF_TRAFFIC_CANARY)
-			wrong_send(s, "had its buffer written after its end");
+	if (s->seen && s->buffer && !wf_world_all_are(s->buffer, s->bytes, WF_TRAFFIC_CANARY))
+		wrong_send(s, "had its buffer written after its end");
 }
 
 void wf_staying_finish(void)
@@ -1098,9 +1097,9 @@ void wf_staying_finish(void)
 		tally->told += s->told;
 	}
 	for (unsigned i = 0; i < given_count; i++)
-		for (size_t at = 0; given[i].ours && at < given[i].bytes; at++)
-			if (given[i].memory[at] != WF_TRAFFIC_CANARY)
-				fail_msg("memory of a receive that stays was written after its end");
+		if (given[i].ours &&
+		    !wf_world_all_are(given[i].memory, given[i].bytes, WF_TRAFFIC_CANARY))
+			fail_msg("memory of a receive that stays was written after its end");
 }
 
 void wf_staying_release(void)

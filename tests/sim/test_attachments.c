@@ -70,7 +70,7 @@ static void assert_got(const struct wf_flight *f, const void *expected, size_t b
 		fail_msg("%s", weft_op_message(f->op));
 	assert_non_null(t);
 	if (bytes)
-		assert_memory_equal(t->data, expected, bytes);
+		assert_same_content(t->data, expected, bytes);
 	else
 		assert_null(t->data);
 }
@@ -552,7 +552,7 @@ static void an_attachment_goes_into_the_buffer_it_is_given(void **state)
 		take(&taken[0], 0, &into, 0);
 		wf_flight_land(taken, 1, S);
 		assert_int_equal(taken[0].status, WEFT_OK);
-		assert_memory_equal(buffer, source, BIG);
+		assert_same_content(buffer, source, BIG);
 		answer();
 		wf_flight_land(&call, 1, S);
 		assert_int_equal(attached.status, WEFT_OK);

@@ -28,7 +28,7 @@ static void came(void *arg, const struct weft_tensor *tensor, uint64_t bytes)
 	assert_ptr_equal(arg, &told);
 	assert_true(bytes > told.bytes && bytes <= BYTES);
 	assert_int_equal(tensor->shape[0], BYTES);
-	assert_memory_equal((uint8_t *)tensor->data + told.bytes, source + told.bytes,
+	assert_same_content((uint8_t *)tensor->data + told.bytes, source + told.bytes,
 			    bytes - told.bytes);
 	told.bytes = bytes;
 	told.calls++;
@@ -57,7 +57,7 @@ static void end(struct wf_flight f[2])
 	wf_flight_land(f, 2, 20 * S);
 	assert_int_equal(f[0].status, WEFT_OK);
 	assert_int_equal(f[1].status, WEFT_OK);
-	assert_memory_equal(weft_op_tensor(f[0].op, NULL)->data, source, BYTES);
+	assert_same_content(weft_op_tensor(f[0].op, NULL)->data, source, BYTES);
 	wf_flight_free(f, 2);
 	wf_world_end();
 }

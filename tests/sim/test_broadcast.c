@@ -70,7 +70,7 @@ static void came(void *arg, const struct weft_tensor *t, uint64_t bytes)
 
 	assert_true(bytes > *told && bytes <= BYTES);
 	if (suspicious)
-		assert_memory_equal((uint8_t *)t->data + *told, source + *told, bytes - *told);
+		assert_same_content((uint8_t *)t->data + *told, source + *told, bytes - *told);
 	*told = bytes;
 }
 
@@ -138,7 +138,7 @@ static void land(unsigned count)
 static void assert_received(unsigned to)
 {
 	assert_int_equal(receives[to].status, WEFT_OK);
-	assert_memory_equal(targets[to], source, BYTES);
+	assert_same_content(targets[to], source, BYTES);
 }
 
 static enum weft_status outcome(unsigned to)

@@ -171,9 +171,9 @@ static void assert_moved(const struct access *a, uint64_t seed)
 		memset(wanted, CANARY, WINDOW_BYTES);
 	copy_blocks(a, content, wanted);
 	gpu_get(a->device, a->local, scratch, WINDOW_BYTES);
-	assert_memory_equal(scratch, wanted, WINDOW_BYTES);
+	assert_same_content(scratch, wanted, WINDOW_BYTES);
 	gpu_get(window_device, memory, scratch, WINDOW_BYTES);
-	assert_memory_equal(scratch, content, WINDOW_BYTES);
+	assert_same_content(scratch, content, WINDOW_BYTES);
 }
 
 static void assert_well(const struct access *a)
@@ -310,9 +310,8 @@ static void go_on_in_time(void)
 static void assert_untouched(int device, const uint8_t *at)
 {
 	gpu_get(device, at, scratch, WINDOW_BYTES);
-	for (size_t i = 0; i < WINDOW_BYTES; i++)
-		if (scratch[i] != AFTER)
-			fail_msg("byte %zu was written after the end", i);
+	if (!wf_world_all_are(scratch, WINDOW_BYTES, AFTER))
+		fail_msg("a byte was written after the end");
 }
 
 static void reuse(int device, uint8_t *at)
@@ -573,7 +572,7 @@ static void look(void)
 				memcpy(wanted, content + b[k].remote, b[k].bytes);
 			else
 				continue;
-			assert_memory_equal(scratch, wanted, b[k].bytes);
+			assert_same_content(scratch, wanted, b[k].bytes);
 		}
 		reuse(a->device, a->local);
 	}

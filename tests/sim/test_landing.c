@@ -202,7 +202,7 @@ static void assert_still(void)
 	wf_flight_land(&f, 1, 2 * S);
 	assert_int_equal(f.status, WEFT_DEADLINE_EXCEEDED);
 	wf_flight_free(&f, 1);
-	assert_memory_equal(copy, memory, sizeof(copy));
+	assert_same_content(copy, memory, sizeof(copy));
 }
 
 static const uint64_t phases_us[] = { 0, 20, 60, 110, 160, 220, 300, 400, 550, 800, 1200, 2000, 4000 };
@@ -464,7 +464,7 @@ static void close_in_phase(enum wf_world_shape shape, uint64_t at_ns)
 	for (unsigned i = 0; i < 4; i++)
 		wf_flight_free(&pushes[i].flight, 1);
 	wf_world_pass(3 * S);
-	assert_memory_equal(memory, copy, sizeof(copy));
+	assert_same_content(memory, copy, sizeof(copy));
 	push(&pushes[0], PEER, 9);
 	land(&pushes[0], WEFT_NOT_FOUND);
 	open_landing(1);

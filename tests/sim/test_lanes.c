@@ -83,7 +83,7 @@ static struct weft_path end_well(void)
 	assert_string_equal(weft_op_message(body.in), "");
 	assert_string_equal(weft_op_message(body.out), "");
 	path = path_of(body.in);
-	assert_memory_equal(source, target, path.bytes);
+	assert_same_content(source, target, path.bytes);
 	weft_op_free(body.in);
 	weft_op_free(body.out);
 	return path;
@@ -209,7 +209,7 @@ static void a_waiting_read_is_not_placed_on_a_network_that_has_broken(void **sta
 	for (unsigned i = 0; i < CROWD; i++) {
 		assert_int_equal(in[i].status, WEFT_OK);
 		assert_int_equal(out[i].status, WEFT_OK);
-		assert_memory_equal(into + i * CROWD_BYTES, source, CROWD_BYTES);
+		assert_same_content(into + i * CROWD_BYTES, source, CROWD_BYTES);
 	}
 	wf_flight_free(in, CROWD);
 	wf_flight_free(out, CROWD);

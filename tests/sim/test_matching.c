@@ -65,7 +65,7 @@ static void land(unsigned number, unsigned from, size_t bytes)
 {
 	wf_flight_land(&receives[number], 1, S);
 	assert_int_equal(receives[number].status, WEFT_OK);
-	assert_memory_equal(target, source[from], bytes);
+	assert_same_content(target, source[from], bytes);
 	wf_flight_free(&receives[number], 1);
 	wf_flight_land(&sends[from], 1, S);
 	assert_int_equal(sends[from].status, WEFT_OK);
@@ -130,7 +130,7 @@ static void a_dead_tensor_is_described_with_its_shape(void **state)
 	assert_int_equal(info.flags, WEFT_DEAD);
 	assert_int_equal(info.dtype.lanes, 2);
 	assert_int_equal(info.ndim, 6);
-	assert_memory_equal(info.shape, shape, sizeof(shape));
+	assert_same_content(info.shape, shape, sizeof(shape));
 	assert_int_equal(weft_step_end(wf_world_node(0), STEP), 0);
 	assert_int_equal(probe(1, STEP, "key", &info), -EAGAIN);
 	give_up_send(1);
@@ -433,7 +433,7 @@ static void assert_key(const struct weft_op *op, unsigned number)
 
 	assert_non_null(key);
 	assert_int_equal(bytes, strlen(keyed[number].key));
-	assert_memory_equal(key, keyed[number].key, bytes);
+	assert_same_content(key, keyed[number].key, bytes);
 }
 
 static void end_receive(unsigned number, enum weft_status status)
@@ -450,7 +450,7 @@ static void gets(unsigned number, unsigned which)
 	end_receive(number, WEFT_OK);
 	assert_key(r->flight.op, which);
 	assert_int_equal(weft_op_tensor(r->flight.op, NULL)->shape[0], keyed[which].bytes);
-	assert_memory_equal(r->target, keyed[which].source, keyed[which].bytes);
+	assert_same_content(r->target, keyed[which].source, keyed[which].bytes);
 	wf_flight_free(&r->flight, 1);
 }
 
@@ -487,7 +487,7 @@ static void a_key_is_told_when_a_receive_of_any_key_has_ended(void **state)
 	receive_keyed(1, 1, "exact", 10 * S);
 	assert_null(weft_op_key(any[0].flight.op, &bytes));
 	assert_int_equal(bytes, 0);
-	assert_memory_equal(weft_op_key(any[1].flight.op, &bytes), "exact", 5);
+	assert_same_content(weft_op_key(any[1].flight.op, &bytes), "exact", 5);
 	assert_int_equal(bytes, 5);
 	send_keyed(0, 1, "a", SMALL);
 	send_keyed(1, 1, "exact", SMALL);
@@ -665,7 +665,7 @@ static void exact_receives_and_those_of_any_key_share_the_tensors_of_all_workers
 				assert_true(which < KEYS);
 				assert_int_equal(keyed[which].told++, 0);
 				assert_key(any[n].flight.op, which);
-				assert_memory_equal(any[n].target, keyed[which].source,
+				assert_same_content(any[n].target, keyed[which].source,
 						    keyed[which].bytes);
 			} else {
 				assert_int_equal(any[n].flight.status, WEFT_DEADLINE_EXCEEDED);
@@ -747,11 +747,11 @@ static void a_receive_of_any_key_that_stays_tells_each_tensor_with_its_key(void 
 
 			assert_int_equal(keyed[n].told++, 0);
 			assert_key(stay.held[i], n);
-			assert_memory_equal(t->data, keyed[n].source, keyed[n].bytes);
+			assert_same_content(t->data, keyed[n].source, keyed[n].bytes);
 			weft_op_free(stay.held[i]);
 		}
 		end_receive(0, WEFT_OK);
-		assert_memory_equal(weft_op_key(any[0].flight.op, NULL), "x", 1);
+		assert_same_content(weft_op_key(any[0].flight.op, NULL), "x", 1);
 		wf_flight_free(&any[0].flight, 1);
 		end_stay();
 		end_sends(KEYS);

@@ -301,9 +301,9 @@ static void check_target(struct carriage *c)
 	void *taken;
 
 	assert_int_equal(got->shape[1], c->bytes / 2);
-	assert_memory_equal(got->data, want, c->bytes);
+	assert_same_content(got->data, want, c->bytes);
 	assert_non_null(weft_op_peer(op));
-	assert_memory_equal(weft_op_key(op, NULL), "key", 3);
+	assert_same_content(weft_op_key(op, NULL), "key", 3);
 	taken = weft_op_take(op);
 	assert_int_equal(taken != NULL, c->place == INTO_POOL);
 	weft_free(wf_world_node(1), taken);
@@ -968,8 +968,8 @@ static bool use_window(void)
 	begin_get(&all[GOT], remote);
 	well = land(&all[GOT], 1);
 	if (all[GOT].status == WEFT_OK) {
-		assert_memory_equal(mine[0], opened + BIG / 2, BIG / 4);
-		assert_memory_equal(mine[0] + BIG / 2, opened + 3, SMALL);
+		assert_same_content(mine[0], opened + BIG / 2, BIG / 4);
+		assert_same_content(mine[0] + BIG / 2, opened + 3, SMALL);
 	}
 	begin_put(&all[PUT], remote, 3);
 	begin_put(&all[PUT_ONE], remote, 1);
@@ -980,9 +980,9 @@ static bool use_window(void)
 	well &= land_accesses(all);
 	assert_int_equal(weft_unregister(region), 0);
 	if (all[PUT_LISTED].status == WEFT_OK) {
-		assert_memory_equal(opened, mine[1] + 5, MIDDLE);
-		assert_memory_equal(opened + BIG / 2, mine[1] + BIG / 2, SMALL);
-		assert_memory_equal(opened + BIG / 4 * 3, mine[1] + BIG / 4, SMALL);
+		assert_same_content(opened, mine[1] + 5, MIDDLE);
+		assert_same_content(opened + BIG / 2, mine[1] + BIG / 2, SMALL);
+		assert_same_content(opened + BIG / 4 * 3, mine[1] + BIG / 4, SMALL);
 	}
 	weft_remote_close(remote);
 	while (wf_nth_again(weft_window_close(window)))

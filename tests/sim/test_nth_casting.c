@@ -123,7 +123,7 @@ static bool land(unsigned count)
 	well = check_outcomes(count);
 	for (unsigned i = 0; i < RECEIVERS; i++) {
 		if (ended_well(&receives[i]))
-			assert_memory_equal(targets[i], source, BYTES);
+			assert_same_content(targets[i], source, BYTES);
 		else
 			well = false;
 		assert_false(wf_fake_is_open(targets[i], BYTES));

@@ -152,12 +152,8 @@ static void count_way(const struct wf_flight *f)
 
 static void assert_untouched(const struct place *p, int64_t bytes)
 {
-	const uint8_t *at = place_read(p, bytes);
-
-	for (int64_t i = 0; i < bytes; i++)
-		if (at[i] != AFTER)
-			fail_msg("byte %lld of %lld was written after the end", (long long)i,
-				 (long long)bytes);
+	if (!wf_world_all_are(place_read(p, bytes), (size_t)bytes, AFTER))
+		fail_msg("some of %lld bytes were written after the end", (long long)bytes);
 }
 
 static bool all_landed(void *arg)

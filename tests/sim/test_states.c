@@ -635,9 +635,8 @@ static void go_on(bool peer_lives)
 
 static void check_canary(const uint8_t *bytes)
 {
-	for (size_t i = 0; i < body_bytes; i++)
-		if (bytes[i] != CANARY)
-			fail_msg("byte %zu was written after the end", i);
+	if (!wf_world_all_are(bytes, body_bytes, CANARY))
+		fail_msg("a byte was written after the end");
 }
 
 /* What a receive was to get, and did not, is there for another. */

@@ -1407,7 +1407,7 @@ static void assert_pairs(const struct weft_metadata *got, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		assert_string_equal(got[i].key, want[i].key);
 		assert_int_equal(got[i].bytes, want[i].bytes);
-		assert_memory_equal(got[i].value, want[i].value, want[i].bytes);
+		assert_same_content(got[i].value, want[i].value, want[i].bytes);
 		assert_int_equal(((const char *)got[i].value)[got[i].bytes], 0);
 	}
 }
@@ -1483,7 +1483,7 @@ static void metadata_goes_both_ways(void **state)
 		assert_trailing(call.op, last, WF_COUNT(last));
 		details = weft_call_details(call.op, &count);
 		assert_int_equal(count, 3);
-		assert_memory_equal(details, "why", 3);
+		assert_same_content(details, "why", 3);
 		wf_flight_free(&call, 1);
 		weft_stream_close(stream);
 		wf_world_end();
@@ -1533,7 +1533,7 @@ static void metadata_may_be_long(void **state)
 		assert_true(is_message(&read, SMALL));
 		assert_initial(call.op, &pair, 1);
 		assert_trailing(call.op, &pair, 1);
-		assert_memory_equal(weft_call_details(call.op, &count), text, sizeof(text));
+		assert_same_content(weft_call_details(call.op, &count), text, sizeof(text));
 		wf_flight_free(&write, 1);
 		wf_flight_free(&read, 1);
 		wf_flight_free(&call, 1);

@@ -262,7 +262,7 @@ static void a_channel_keeps_its_order_meanwhile(void **state)
 		assert_int_equal(sent[i].status, WEFT_OK);
 		assert_int_equal(received[i].status, WEFT_OK);
 	}
-	assert_memory_equal(got[0], other, sizeof(other));
+	assert_same_content(got[0], other, sizeof(other));
 	assert_gathered();
 	wf_flight_free(sent, 4);
 	wf_flight_free(received, 4);

@@ -250,7 +250,7 @@ static void assert_got(const struct access *a, const uint8_t *content)
 	for (unsigned i = 0; i < a->count; i++)
 		memcpy(wanted + ((uint8_t *)a->blocks[i].local - a->local),
 		       content + a->blocks[i].remote, a->blocks[i].bytes);
-	assert_memory_equal(a->local, wanted, sizeof(wanted));
+	assert_same_content(a->local, wanted, sizeof(wanted));
 }
 
 /* Returns whether all bytes of put @a are in @content. */
@@ -271,7 +271,7 @@ static void assert_untouched_outside(const struct access *all, unsigned count,
 		for (unsigned b = 0; all[i].puts && b < all[i].count; b++)
 			memcpy(wanted + all[i].blocks[b].remote, before + all[i].blocks[b].remote,
 			       all[i].blocks[b].bytes);
-	assert_memory_equal(wanted, before, sizeof(wanted));
+	assert_same_content(wanted, before, sizeof(wanted));
 }
 
 /* Assert that nobody has a key to the window's memory, or reads it, or writes to it later. */
@@ -284,7 +284,7 @@ static void assert_quiet(void)
 	wf_world_fill(memory, WINDOW_BYTES, 77);
 	memcpy(copy, memory, sizeof(copy));
 	wf_world_pass(3 * S);
-	assert_memory_equal(memory, copy, sizeof(copy));
+	assert_same_content(memory, copy, sizeof(copy));
 }
 
 /* A phase of an operation: the time since its beginning, in microseconds. */
@@ -665,13 +665,13 @@ static void give_up(enum wf_world_shape shape, bool met, uint64_t at_ns, bool pu
 		assert_int_equal(a->flight.status,
 				 cancels ? WEFT_CANCELLED : WEFT_DEADLINE_EXCEEDED);
 	wf_world_pass(3 * S);
-	assert_memory_equal(a->target, a->at_end, WINDOW_BYTES);
+	assert_same_content(a->target, a->at_end, WINDOW_BYTES);
 	if (puts) {
 		assert_true(a->flight.status != WEFT_OK || is_whole(a, memory));
 		assert_untouched_outside(a, 1, before);
 		assert_false(is_open(a));
 	} else {
-		assert_memory_equal(memory, before, sizeof(before));
+		assert_same_content(memory, before, sizeof(before));
 	}
 	if (a->flight.status == WEFT_OK && !puts)
 		assert_got(a, memory);
@@ -753,7 +753,7 @@ static void a_get_whose_reads_stick_ends_in_time(void **state)
 								  close_ns(wf_world_shapes[i]));
 			wf_fake_knobs()->stick = 0;
 			wf_world_pass(3 * S);
-			assert_memory_equal(a->target, a->at_end, WINDOW_BYTES);
+			assert_same_content(a->target, a->at_end, WINDOW_BYTES);
 			free_all(a, 1);
 			close_world();
 		}
@@ -791,7 +791,7 @@ static void owner_dies(enum wf_world_shape shape, bool met, uint64_t at_ns, bool
 	}
 	wf_world_pass(3 * S);
 	for (unsigned i = 0; i < 3; i += 2)
-		assert_memory_equal(accesses[i].local, accesses[i].at_end, WINDOW_BYTES);
+		assert_same_content(accesses[i].local, accesses[i].at_end, WINDOW_BYTES);
 	assert_false(is_open(&accesses[1]));
 	free_all(accesses, 3);
 	if (restarts) {
@@ -857,7 +857,7 @@ static void peer_dies(enum wf_world_shape shape, bool met, uint64_t at_ns, bool 
 	wf_world_assert_free(OWNER);
 	memcpy(copy, memory, sizeof(copy));
 	wf_world_pass(2 * S);
-	assert_memory_equal(memory, copy, sizeof(copy));
+	assert_same_content(memory, copy, sizeof(copy));
 	assert_false(wf_fake_is_open(memory, WINDOW_BYTES));
 	if (restarts) {
 		free_all(accesses, 2);
@@ -973,7 +973,7 @@ static void notes_come(enum wf_world_shape shape, unsigned workers, const struct
 		assert_true(!note->bytes ||
 			    !memcmp(note->data, source[p][note->number], note->bytes));
 		if (note->number % 3)
-			assert_memory_equal(memory + (p * NOTES + note->number) * (size_t)SHORT,
+			assert_same_content(memory + (p * NOTES + note->number) * (size_t)SHORT,
 					    source[p][note->number], SHORT / 2);
 		seen[p]++;
 	}
@@ -1065,7 +1065,7 @@ static void a_get_brings_its_note_after_its_bytes(void **state)
 		assert_got(a, memory);
 		assert_int_equal(weft_op_note(next.op)->number, 7);
 		assert_int_equal(weft_op_note(next.op)->of_get, 1);
-		assert_memory_equal(weft_op_note(next.op)->data, "seven", 5);
+		assert_same_content(weft_op_note(next.op)->data, "seven", 5);
 		assert_int_equal(sender_of(&next), PEER);
 		land(a, 1);
 		assert_int_equal(a->flight.status, WEFT_OK);
@@ -1267,7 +1267,7 @@ static void leave_in_phase(enum wf_world_shape shape, bool met, uint64_t at_ns, 
 		for (unsigned i = 0; i < ACCESSES; i++) {
 			assert_int_equal(accesses[i].flight.outcomes, 1);
 			if (!accesses[i].puts)
-				assert_memory_equal(accesses[i].local, accesses[i].at_end,
+				assert_same_content(accesses[i].local, accesses[i].at_end,
 						    WINDOW_BYTES);
 		}
 	}
@@ -1275,10 +1275,10 @@ static void leave_in_phase(enum wf_world_shape shape, bool met, uint64_t at_ns, 
 	land(accesses, ACCESSES);
 	wf_world_pass(3 * S);
 	if (leaves == OWNER)
-		assert_memory_equal(memory, copy, sizeof(copy));
+		assert_same_content(memory, copy, sizeof(copy));
 	for (unsigned i = 0; i < ACCESSES; i++)
 		if (!accesses[i].puts)
-			assert_memory_equal(accesses[i].local, accesses[i].at_end, WINDOW_BYTES);
+			assert_same_content(accesses[i].local, accesses[i].at_end, WINDOW_BYTES);
 	free_all(accesses, ACCESSES);
 	if (leaves == OWNER) {
 		close_remote();
@@ -1467,7 +1467,7 @@ static void a_descriptor_that_is_forged_opens_nothing(void **state)
 		forge(at, 1, WEFT_NOT_FOUND);
 	forge(4 + 8 + WF_ACCESS_TOKEN_BYTES, 1, WEFT_OUT_OF_RANGE);
 	forge(4 + 8 + WF_ACCESS_TOKEN_BYTES + 6, 1, WEFT_OUT_OF_RANGE);
-	assert_memory_equal(memory, copy, sizeof(copy));
+	assert_same_content(memory, copy, sizeof(copy));
 	close_world();
 }
 
@@ -1584,7 +1584,7 @@ static void get_first_bytes(struct weft_remote *from)
 	assert_int_equal(weft_get(from, &block, 1, &options, &f.op), 0);
 	wf_flight_land(&f, 1, LIMIT_NS);
 	assert_int_equal(f.status, WEFT_OK);
-	assert_memory_equal(accesses[0].local, memory, 100);
+	assert_same_content(accesses[0].local, memory, 100);
 	wf_flight_free(&f, 1);
 }
 
@@ -1671,7 +1671,7 @@ static void a_list_of_even_distances_moves_what_it_says(void **state)
 	wf_flight_land(f, 1, LIMIT_NS);
 	assert_int_equal(f->status, WEFT_OK);
 	for (unsigned i = 0; i < ROWS; i++)
-		assert_memory_equal(accesses[0].local + (ROWS - 1 - i) * CELL,
+		assert_same_content(accesses[0].local + (ROWS - 1 - i) * CELL,
 				    memory + 300 + i * ROW, CELL);
 	wf_flight_free(f, 1);
 	weft_remote_close(remote);

@@ -1023,24 +1023,37 @@ static uint64_t word_at(size_t i, uint64_t seed)
 
 void wf_world_fill(void *bytes, size_t count, uint64_t seed)
 {
+	size_t whole = count / sizeof(uint64_t) * sizeof(uint64_t);
 	uint8_t *at = bytes;
 	uint64_t word;
 
-	for (size_t i = 0; i < count; i += sizeof(word)) {
+	for (size_t i = 0; i < whole; i += sizeof(word)) {
 		word = word_at(i, seed);
-		memcpy(at + i, &word, WF_MIN(count - i, sizeof(word)));
+		memcpy(at + i, &word, sizeof(word));
 	}
+	word = word_at(whole, seed);
+	memcpy(at + whole, &word, count - whole);
 }
 
 bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed)
 {
+	size_t whole = count / sizeof(uint64_t) * sizeof(uint64_t);
 	const uint8_t *at = bytes;
 	uint64_t word;
 
-	for (size_t i = 0; i < count; i += sizeof(word)) {
-		word = word_at(i, seed);
-		if (memcmp(at + i, &word, WF_MIN(count - i, sizeof(word))))
+	for (size_t i = 0; i < whole; i += sizeof(word)) {
+		memcpy(&word, at + i, sizeof(word));
+		if (word != word_at(i, seed))
 			return false;
 	}
-	return true;
+	word = word_at(whole, seed);
+	return !memcmp(at + whole, &word, count - whole);
+}
+
+bool wf_world_all_are(const void *bytes, size_t count, uint8_t value)
+{
+	const uint8_t *at = bytes;
+
+	/* If the first has it, and each is as its neighbour, all have it. */
+	return !count || (*at == value && !memcmp(at, at + 1, count - 1));
 }

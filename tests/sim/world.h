@@ -268,4 +268,14 @@ void wf_flight_free(struct wf_flight *flights, size_t count);
 void wf_world_fill(void *bytes, size_t count, uint64_t seed);
 bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed);
 
+/* Returns whether all of @count bytes have @value. */
+bool wf_world_all_are(const void *bytes, size_t count, uint8_t value);
+
+/* Assert what assert_memory_equal() does, which is slow: only where contents differ, it says how. */
+#define assert_same_content(a, b, count)                                                           \
+	do {                                                                                       \
+		if (memcmp(a, b, count))                                                           \
+			assert_memory_equal(a, b, count);                                          \
+	} while (0)
+
 #endif
