@@ -1032,7 +1032,9 @@ void wf_world_fill(void *bytes, size_t count, uint64_t seed)
 		memcpy(at + i, &word, sizeof(word));
 	}
 	word = word_at(whole, seed);
-	memcpy(at + whole, &word, count - whole);
+	/* A body of no bytes may be nowhere. */
+	if (whole < count)
+		memcpy(at + whole, &word, count - whole);
 }
 
 bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed)
@@ -1047,7 +1049,7 @@ bool wf_world_is_filled(const void *bytes, size_t count, uint64_t seed)
 			return false;
 	}
 	word = word_at(whole, seed);
-	return !memcmp(at + whole, &word, count - whole);
+	return whole == count || !memcmp(at + whole, &word, count - whole);
 }
 
 bool wf_world_all_are(const void *bytes, size_t count, uint8_t value)

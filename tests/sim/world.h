@@ -274,7 +274,7 @@ bool wf_world_all_are(const void *bytes, size_t count, uint8_t value);
 /* Assert what assert_memory_equal() does, which is slow: only where contents differ, it says how. */
 #define assert_same_content(a, b, count)                                                           \
 	do {                                                                                       \
-		if (memcmp(a, b, count))                                                           \
+		if ((count) && memcmp(a, b, count))                                                \
 			assert_memory_equal(a, b, count);                                          \
 	} while (0)
 
