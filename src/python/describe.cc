@@ -98,7 +98,7 @@ nb::str dump_of(const std::shared_ptr<Shared> &shared)
 	if (!out)
 		throw std::bad_alloc();
 	{
-		Inside inside(shared);
+		Inside inside(shared, nullptr, false);
 
 		err = weft_dump(node, out);
 	}

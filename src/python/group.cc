@@ -32,6 +32,7 @@ void Group::end()
 {
 	if (!shared_->reachable())
 		return;
+	OwnTurn turn(*shared_);
 	nb::gil_scoped_release free;
 	weft_group_close(group_);
 }

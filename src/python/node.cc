@@ -114,9 +114,9 @@ static nb::object arm(const Node &n)
 	uint64_t ns = 0;
 	int err;
 
-	/* While another thread drives the node, it need not be polled, but looked after. */
+	/* Another thread drives the node, and kicks the loop when it leaves. */
 	if (!turn.has_come())
-		return nb::float_(0.001);
+		return nb::float_(0.1);
 	err = weft_arm(node, &ns);
 	if (err == -EAGAIN)
 		return nb::none();

@@ -17,7 +17,7 @@ static const std::chrono::microseconds SPIN(50);
 /* Time between two looks at Python's signals, for Ctrl-C. */
 #define SLICE_NS 100000000ull
 
-/* The same where other threads wait to drive the node. */
+/* The same at a manual node, which other threads may wait to drive. */
 #define TURN_NS 5000000ull
 
 Flight::Flight(std::shared_ptr<Shared> s) : shared(std::move(s))
@@ -115,33 +115,43 @@ private:
 	Clock::time_point begun_ = Clock::now();
 };
 
+/* As in_slices(), for one slice.  -EAGAIN: it is over, and there is time left. */
+static int in_one_slice(const std::shared_ptr<Shared> &shared, Part *part, const Left &left,
+			const std::function<int(uint64_t)> &once, const std::function<bool()> &over)
+{
+	Turn turn(*shared);
+	uint64_t slice;
+	int err;
+
+	while (!turn.has_come() && !over() && left.ns() && Inside::may_be(*shared, part))
+		let_others_run();
+	if (!Inside::may_be(*shared, part))
+		return -ESHUTDOWN;
+	if (!turn.has_come())
+		return over() ? 0 : -ETIMEDOUT;
+	slice = std::min<uint64_t>(left.ns(), shared->manual() ? TURN_NS : SLICE_NS);
+	{
+		Inside inside(shared, part);
+
+		err = once(slice);
+	}
+	return err == -ETIMEDOUT && left.ns() ? -EAGAIN : err;
+}
+
 int in_slices(const std::shared_ptr<Shared> &shared, Part *part, uint64_t timeout_ns,
-	      const std::function<int(uint64_t)> &once)
+	      const std::function<int(uint64_t)> &once, const std::function<bool()> &over)
 {
 	Left left(timeout_ns);
+	int err;
 
-	for (;;) {
-		Turn turn(*shared);
-		uint64_t slice;
-		int err;
-
-		while (!turn.has_come() && left.ns() && Inside::may_be(*shared, part))
-			let_others_run();
-		if (!Inside::may_be(*shared, part))
-			return -ESHUTDOWN;
-		if (!turn.has_come())
-			return -ETIMEDOUT;
-		slice = std::min<uint64_t>(left.ns(), turn.keeps_others() ? TURN_NS : SLICE_NS);
-		{
-			Inside inside(shared, part);
-
-			err = once(slice);
-		}
-		if (err != -ETIMEDOUT || !left.ns())
-			return err;
+	/* Handlers of signals run between the slices, when this thread has no turn. */
+	while ((err = in_one_slice(shared, part, left, once, over)) == -EAGAIN)
 		if (PyErr_CheckSignals())
 			throw nb::python_error();
-	}
+	/* An event loop that has the node sleeps on a state that is old. */
+	if (shared->kick.is_valid() && shared->open())
+		shared->kick();
+	return err;
 }
 
 /* Wait for a moment for a node that closes, which ends its operations. */
@@ -158,8 +168,10 @@ bool Operation::wait(nb::handle timeout)
 	weft_op *op = flight_->op;
 
 	while (!done()) {
-		int err = in_slices(flight_->shared, nullptr, ns,
-				    [op](uint64_t slice) { return weft_wait(op, slice); });
+		int err = in_slices(
+			flight_->shared, nullptr, ns,
+			[op](uint64_t slice) { return weft_wait(op, slice); },
+			[op] { return weft_op_ended(op); });
 
 		if (err == -ETIMEDOUT)
 			return false;
@@ -195,6 +207,8 @@ nb::object Operation::exception(nb::handle timeout)
 {
 	if (!wait(timeout))
 		not_ended("the operation has not ended yet");
+	if (weft_op_status(flight_->op) == WEFT_OK)
+		return nb::none();
 	try {
 		result(nb::none());
 	} catch (nb::python_error &e) {
@@ -252,26 +266,28 @@ size_t wait_any(nb::list operations, nb::handle timeout)
 		ops.push_back(nb::cast<Operation &>(one).flight().op);
 	if (all.empty())
 		check(weft_wait_any(nullptr, 0, 0, &index)); // raises
-	for (;;) {
+	auto ended = [&] {
+		for (index = 0; index < ops.size() && !weft_op_ended(ops[index]); index++)
+			;
+		return index < ops.size();
+	};
+	while (!ended()) {
 		auto &shared = nb::cast<Operation &>(all[0]).flight().shared;
-		int err;
+		int err = in_slices(
+			shared, nullptr, ns,
+			[&](uint64_t slice) { return weft_wait_any(ops.data(), ops.size(), slice, &index); },
+			ended);
 
-		for (index = 0; index < ops.size(); index++)
-			if (weft_op_ended(ops[index]))
-				return index;
-		err = in_slices(shared, nullptr, ns, [&](uint64_t slice) {
-			return weft_wait_any(ops.data(), ops.size(), slice, &index);
-		});
 		if (err == -ETIMEDOUT)
 			not_ended("none of the operations has ended yet");
-		if (err != -ESHUTDOWN) {
+		if (err != -ESHUTDOWN)
 			check(err);
-			return index;
-		}
-		if (shared->forked())
+		else if (shared->forked())
 			shared->node(); // raises
-		see_closing();
+		else
+			see_closing();
 	}
+	return index;
 }
 
 bool wait_all(nb::list operations, nb::handle timeout)

@@ -78,11 +78,13 @@ private:
 /*
  * Call @once again and again, each time for at most a slice of @timeout_ns and without the GIL, until
  * it returns another code than -ETIMEDOUT or the time is over; at a manual node, when this thread's turn
- * to drive it has come.  -ESHUTDOWN: the node, or @part unless that is NULL, is closed or about to be.
- * Raises what Ctrl-C does.
+ * to drive it has come.  Returns that code, or 0 when @over says that what is waited for has come while
+ * another thread had its turn.  -ESHUTDOWN: the node, or @part unless that is NULL, is closed or about to
+ * be.  Raises what Ctrl-C does.
  */
 int in_slices(const std::shared_ptr<Shared> &shared, Part *part, uint64_t timeout_ns,
-	      const std::function<int(uint64_t)> &once);
+	      const std::function<int(uint64_t)> &once,
+	      const std::function<bool()> &over = [] { return false; });
 
 /* Wait for the first, or for all, of a list of operations of one node. */
 size_t wait_any(nb::list operations, nb::handle timeout);

@@ -46,7 +46,8 @@ protected:
 private:
 	friend class Inside;
 
-	bool closing_ = false, closed_ = false;
+	bool closing_ = false;
+	std::shared_ptr<bool> closed_ = std::make_shared<bool>(false);
 	std::thread::id closer_;
 	unsigned inside_ = 0; // threads in functions of weft's on this part
 };

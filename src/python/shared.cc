@@ -62,9 +62,11 @@ bool Inside::may_be(const Shared &shared, const Part *part)
 }
 
 /* A thread that drives already, and is in a handler of a signal, has no turn of its own to wait for. */
-Turn::Turn(Shared &shared) : shared_(shared), thread_(std::this_thread::get_id())
+Turn::Turn(Shared &shared, bool wanted) : shared_(shared), thread_(std::this_thread::get_id())
 {
-	listed_ = shared.manual() && (shared.turns_.empty() || shared.turns_[0]->thread_ != thread_);
+	/* Threads of a parent, which are not in its child, may be in its list. */
+	listed_ = wanted && shared.manual() && !shared.forked() &&
+		  (shared.turns_.empty() || shared.turns_[0]->thread_ != thread_);
 	if (listed_)
 		shared.turns_.push_back(this);
 }
@@ -89,13 +91,12 @@ bool Turn::has_come() const
 
 void Turn::wait() const
 {
-	/* Threads of a parent, which are not in its child, may be in its list. */
 	while (!has_come() && !shared_.forked())
 		let_others_run();
 }
 
-Inside::Inside(const std::shared_ptr<Shared> &shared, Part *part)
-	: count_(shared, part), turn_(*shared)
+Inside::Inside(const std::shared_ptr<Shared> &shared, Part *part, bool drives)
+	: count_(shared, part), turn_(*shared, drives)
 {
 }
 
@@ -316,7 +317,13 @@ void Part::enter()
 void Part::close()
 {
 	if (closing_) {
-		while (!closed_ && closer_ != std::this_thread::get_id() && !shared_->forked())
+		/* The part may be gone as soon as it is closed. */
+		auto shared = shared_;
+		auto closed = closed_;
+
+		if (closer_ == std::this_thread::get_id())
+			return;
+		while (!*closed && !shared->forked())
 			let_others_run();
 		return;
 	}
@@ -324,13 +331,8 @@ void Part::close()
 	closer_ = std::this_thread::get_id();
 	while (inside_ && !shared_->forked())
 		let_others_run();
-	{
-		Turn turn(*shared_);
-
-		turn.wait();
-		end();
-	}
-	closed_ = true; // another thread may delete the part from here on
+	end();
+	*closed_ = true; // another thread may delete the part from here on
 }
 
 Part::~Part()

@@ -101,7 +101,8 @@ private:
  */
 class Turn {
 public:
-	explicit Turn(Shared &shared);
+	/* Line up for a turn, unless not @wanted: none is had then, nor waited for. */
+	explicit Turn(Shared &shared, bool wanted = true);
 	Turn(const Turn &) = delete;
 	~Turn();
 
@@ -109,23 +110,27 @@ public:
 	bool has_come() const;
 	/* Let other threads run until the turn has come. */
 	void wait() const;
-	/* Whether others wait for theirs. */
-	bool keeps_others() const { return shared_.turns_.size() > 1; }
 
 private:
 	Shared &shared_;
 	std::thread::id thread_;
-	bool listed_ = false;
+	bool listed_;
+};
+
+/* A turn that has come. */
+class OwnTurn : public Turn {
+public:
+	explicit OwnTurn(Shared &shared, bool wanted = true) : Turn(shared, wanted) { wait(); }
 };
 
 /*
  * Stay of this thread in a function of weft's on a node, and maybe on a part of it, without the GIL:
- * neither is closed meanwhile.  At a manual node it takes its turn.
+ * neither is closed meanwhile.  At a manual node it takes its turn, but for functions that drive nothing.
  */
 class Inside {
 public:
 	/* Raises when the node or the part is closed, or about to be. */
-	explicit Inside(const std::shared_ptr<Shared> &shared, Part *part = nullptr);
+	explicit Inside(const std::shared_ptr<Shared> &shared, Part *part = nullptr, bool drives = true);
 
 	/* Whether there may be an Inside. */
 	static bool may_be(const Shared &shared, const Part *part = nullptr);
@@ -140,12 +145,8 @@ private:
 		Part *part;
 	};
 
-	struct Waited : Turn {
-		explicit Waited(Shared &s) : Turn(s) { wait(); }
-	};
-
 	Count count_;
-	Waited turn_;
+	OwnTurn turn_;
 	nb::gil_scoped_release free_; // ends before the others, which need the GIL
 };
 

@@ -25,6 +25,7 @@ void Window::end()
 	int err = 0;
 
 	if (window_ && shared_->reachable()) {
+		OwnTurn turn(*shared_);
 		nb::gil_scoped_release free;
 
 		err = weft_window_close(window_);
@@ -74,8 +75,10 @@ static bool wait_for_puts(Window &w, uint64_t count, nb::handle timeout)
 {
 	uint64_t ns = nanoseconds(timeout, WEFT_FOREVER);
 	weft_window *window = w.get();
-	int err = in_slices(w.shared(), &w, ns,
-			    [=](uint64_t slice) { return weft_window_wait(window, count, slice); });
+	int err = in_slices(
+		w.shared(), &w, ns,
+		[=](uint64_t slice) { return weft_window_wait(window, count, slice); },
+		[=] { return weft_window_puts(window) >= count; });
 
 	if (err == -ESHUTDOWN)
 		(void)w.get(); // raises
@@ -271,6 +274,7 @@ Region::Region(std::shared_ptr<Shared> shared, nb::handle memory)
 void Region::end()
 {
 	if (region_ && shared_->reachable()) {
+		OwnTurn turn(*shared_);
 		nb::gil_scoped_release free;
 
 		weft_unregister(region_);

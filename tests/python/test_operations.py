@@ -230,6 +230,43 @@ def test_threads_drive_a_manual_node_by_turns():
         assert not ended()
 
 
+def test_a_wait_hears_of_an_end_that_another_thread_brings_about():
+    with weft.Node(provider='tcp', manual=True) as node, weft.Node(provider='tcp') as far:
+        got, never = node.recv(1, 'key'), node.recv(1, 'never')
+        ended = in_threads(lambda: never.result())
+        far.peer(node.address).send(1, 'key', b'x').result(LIMIT)
+        assert got.result(LIMIT).tobytes() == b'x'
+        assert got.wait(0) and got.exception(0) is None and weft.wait_any([never, got], 0) == 1
+        never.cancel()
+        assert isinstance(ended()[0], weft.Cancelled)
+
+
+def test_a_handler_of_a_signal_closes_the_node_that_its_thread_waits_on(start):
+    process = start('''
+        import signal, threading, time, weft
+        node = weft.Node(provider='tcp', manual=True)
+        got, raised = [node.recv(1, str(i)) for i in range(3)], []
+
+        def wait(one):
+            try:
+                one.result()
+            except weft.Cancelled:
+                raised.append(one)
+        threads = [threading.Thread(target=wait, args=(one,)) for one in got[1:]]
+        threads += [threading.Thread(target=lambda: [node.dump() for _ in range(1000)])]
+        for thread in threads:
+            thread.start()
+        signal.signal(signal.SIGALRM, lambda *_: node.close())
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        wait(got[0])
+        for thread in threads:
+            thread.join(30)
+        print(len(raised), flush=True)
+    ''')
+    assert process.line() == '3'
+    assert process.end()[0] == 0
+
+
 def test_a_failure_of_what_is_told_of_the_end_leaves_the_node_closed():
     node = weft.Node(provider='tcp')
     got, told = node.recv(1, 'key'), []

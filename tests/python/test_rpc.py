@@ -79,6 +79,8 @@ class Talk:
     def Yield(self, request, context):
         for number in range(request.number):
             yield Text(number=number)
+        if request.text:
+            yield None
 
     def Return(self, request, context):
         return [Text(number=number) for number in range(request.number)]
@@ -195,6 +197,9 @@ async def test_streams_pass_messages_in_order_either_way(stub, talk, server):
 @together()
 async def test_a_plain_generator_answers_with_a_stream(stub, talk, server):
     assert [one.number async for one in stub.Yield(Text(number=100))] == list(range(100))
+    with pytest.raises(weft.Error, match='Yield takes a talk.Text'):
+        async for _ in stub.Yield(Text(text='no message')):
+            pass
     with pytest.raises(weft.Error, match='a handler of Return yields its replies'):
         await stub.Return(Text(number=100))
 

@@ -66,6 +66,7 @@ class _ManualDriver(_Driver):
         super().__init__(node, loop)
         self.timer = None
         self.soon = False
+        self.polling = False
         self.spins = 0
         self.own_fd = node._fd()
         loop.add_reader(self.own_fd, self.ready)
@@ -80,8 +81,8 @@ class _ManualDriver(_Driver):
             self.kick()
 
     def kick(self) -> None:
-        """Something was begun, by any thread: poll in the loop's next turn."""
-        if not self.soon:
+        """Something was begun, or another thread has driven the node: poll in the loop's next turn."""
+        if not self.soon and not (self.polling and _running() is self.loop):
             self.soon = True
             if not _soon(self.loop, self.ready):
                 self.node._set_kick(None)
@@ -95,13 +96,17 @@ class _ManualDriver(_Driver):
         if self.node.closed:
             super().ready()
             return
-        for _ in range(POLLS_MAX):
-            self.node.poll(0)
-            _wake(self.node._drain())
-            wait = self.node._arm()
-            if wait is not None:
-                self.timer = self.loop.call_later(wait, self.ready)
-                return
+        self.polling = True
+        try:
+            for _ in range(POLLS_MAX):
+                self.node.poll(0)
+                _wake(self.node._drain())
+                wait = self.node._arm()
+                if wait is not None:
+                    self.timer = self.loop.call_later(wait, self.ready)
+                    return
+        finally:
+            self.polling = False
         self.kick()
 
     def closed(self) -> None:

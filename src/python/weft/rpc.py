@@ -177,7 +177,7 @@ class StreamCall(_Reader, _Told):
         self._stream = stream
         self._operation = operation
         self._writer = None
-        self._reply = None   # read of the only reply, for all who ask for it
+        self._reply = None   # operation that reads the only reply, for all who ask for it
 
     def write(self, message: Any, attach: Iterable = (), timeout: Optional[float] = None) -> Pending:
         """Write a message, with arrays beside it, which are borrowed until they are sent."""
@@ -189,9 +189,11 @@ class StreamCall(_Reader, _Told):
         self._stream.half_close()
 
     def read(self, timeout: Optional[float] = None) -> Pending:
+        return self._message_of(self._stream.read(timeout))
+
+    def _message_of(self, operation: _weft.Operation) -> Pending:
         reply = self._method.reply
-        return Pending(self._stream.read(timeout),
-                       lambda packed: None if packed is None else reply.FromString(packed),
+        return Pending(operation, lambda packed: None if packed is None else reply.FromString(packed),
                        self)
 
     def write_all(self, messages: Any) -> 'StreamCall':
@@ -249,8 +251,8 @@ class StreamCall(_Reader, _Told):
 
     def _only_reply(self) -> Pending:
         if not self._reply:
-            self._reply = self.read()
-        return self._reply
+            self._reply = self._stream.read(None)
+        return self._message_of(self._reply)
 
     async def _end(self) -> Any:
         reply = None
@@ -423,6 +425,9 @@ def _fail(call: Any, status: int, sentence: str, details: bytes) -> None:
             pass   # of the second: the call was answered, or its node has closed
 
 
+_END = object()   # after the last reply of a generator
+
+
 class Server:
     """A service that is served, by tasks of the event loop in which serve() was called."""
     def __init__(self, node: _weft.Node, server: Any, methods: List[_Method], handlers: Any):
@@ -430,6 +435,7 @@ class Server:
         self._methods = methods
         self._handlers = handlers
         self._tasks: Dict[int, asyncio.Task] = {}
+        self._closed = False
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(server.fd, self._arrived)
         node._on_close(aio._weakly(self._node_closes))
@@ -440,6 +446,9 @@ class Server:
 
     def close(self) -> None:
         """Cancel what runs, and turn calls away from now on; the node has the service still."""
+        if self._closed:
+            return
+        self._closed = True
         if not self._loop.is_closed():
             self._loop.remove_reader(self._server.fd)
         self._server.close()
@@ -473,8 +482,8 @@ class Server:
     async def _write_all(self, context: 'Context', replies: Iterator) -> None:
         """Write what a plain generator yields, which runs in a thread of the loop's."""
         while True:
-            reply = await self._loop.run_in_executor(None, next, replies, None)
-            if reply is None:
+            reply = await self._loop.run_in_executor(None, next, replies, _END)
+            if reply is _END:
                 return
             await context.write(reply)
 
