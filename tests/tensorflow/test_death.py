@@ -97,6 +97,13 @@ class Death(unittest.TestCase):
         self.assertEqual(self.tasks.call('worker:0', train, 3), 3.0)
         self.assertEqual(self.tasks.counters('worker:0').get('received_grpc', 0), 0)
 
+    def test_a_later_step_fails_in_bounded_time_while_the_ps_is_frozen(self):
+        call = self.waits(20)
+        self.tasks.freeze('ps:0')
+        self.fails(call, LOST)
+        text = self.fails(self.tasks.begin('worker:0', graphs.wait_again), LOST)
+        self.assertIn('the task was lost, and does not answer', text)
+
     def test_a_ps_that_restarts_in_the_middle_of_training_is_a_new_one(self):
         for _ in range(5):
             call = self.tasks.begin('worker:0', train_until_it_fails)

@@ -49,9 +49,6 @@ class Failure(unittest.TestCase):
             tasks.freeze('ps:0')
             text = self.fails(waits, 'UnavailableError', LOST_S)
             self.assertRegex(text, 'weft: receiving edge_.* from /job:ps/replica:0/task:0 in step')
-            text = self.fails(tasks.begin('worker:0', graphs.wait_again), 'UnavailableError',
-                              LOST_S)
-            self.assertIn('the task was lost, and does not answer', text)
             tasks.thaw('ps:0')
             self.assertEqual(tasks.call('worker:0', graphs.failing_op, True), 1000.0)
 
