@@ -17,7 +17,7 @@ static const std::chrono::microseconds SPIN(50);
 /* Time between two looks at Python's signals, for Ctrl-C. */
 #define SLICE_NS 100000000ull
 
-/* The same at a manual node, which other threads may wait to drive. */
+/* Time of one turn at driving a manual node, which other threads may wait for. */
 #define TURN_NS 5000000ull
 
 Flight::Flight(std::shared_ptr<Shared> s) : shared(std::move(s))

@@ -239,8 +239,8 @@ class Agent:
         return found
 
 
-def serve(pipe, log, *given):
-    """Do what comes by the pipe, as long as it is there; what is printed goes to @log."""
+def serve(pipe, log, end, *given):
+    """Make @end of what is given, and do what comes by the pipe, as long as it is there; what is printed goes to @log."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(out, 1)
     os.dup2(out, 2)
@@ -252,17 +252,18 @@ def serve(pipe, log, *given):
             os._exit(0)
         try:
             if agent is None:
-                agent = Agent(*given)
+                agent = end(*given)
             pipe.send((True, getattr(agent, method)(*arguments) if method else None))
         except Exception:
             pipe.send((False, traceback.format_exc()))
 
 
 class Process:
-    """An agent's process, as a test sees it."""
+    """An agent's process, as a test sees it; or that of another @end, which is made of the backend."""
 
     def __init__(self, name, backend='WEFT', parameters=None, size=1 << 20, environment=None,
-                 memory=HostMemory):
+                 memory=HostMemory, end=None):
+        made = (end, backend) if end else (Agent, name, backend, parameters or {}, size, memory)
         before = dict(os.environ)
         self.folder = tempfile.TemporaryDirectory(prefix='nixl-tests-')
         self.log = os.path.join(self.folder.name, 'log')
@@ -274,8 +275,7 @@ class Process:
         try:
             self.pipe, other = context.Pipe()
             self.process = context.Process(target=serve, daemon=True,
-                                           args=(other, self.log, name, backend, parameters or {},
-                                                 size, memory))
+                                           args=(other, self.log, *made))
             self.process.start()
         finally:
             os.environ.clear()

@@ -147,19 +147,30 @@ def test_loops_of_two_threads_await_one_operation(pair):
     assert came == [b'x', b'x']
 
 
+async def closed_under_a_result(pair):
+    """Close a node while tasks await it.  A result, which keeps it underneath, and the tasks."""
+    pair.peer.send(1, 'kept', np.ones(1000))
+    kept = await pair.far.recv(1, 'kept')
+
+    async def wait():
+        await pair.far.recv(1, 'key')
+    tasks = [asyncio.ensure_future(wait()) for _ in range(100)]
+    await asyncio.sleep(0.01)
+    pair.far.close()
+    return kept, tasks
+
+
+async def all_are_cancelled(tasks):
+    """Wait for all of @tasks, whose operations were cancelled."""
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(ended, weft.Cancelled)
+
+
 def test_a_task_ends_when_the_last_result_of_its_closed_node_goes(pair):
     async def main():
-        pair.peer.send(1, 'kept', np.ones(1000))
-        kept = await pair.far.recv(1, 'kept')
-
-        async def wait():
-            await pair.far.recv(1, 'key')
-        tasks = [asyncio.ensure_future(wait()) for _ in range(100)]
-        await asyncio.sleep(0.01)
-        pair.far.close()
+        kept, tasks = await closed_under_a_result(pair)
         del kept
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            assert isinstance(ended, weft.Cancelled)
+        await all_are_cancelled(tasks)
     run(main())
 
 
@@ -191,16 +202,8 @@ def test_a_task_ends_when_its_node_closes(pair):
 
 def test_a_task_ends_when_its_node_closes_under_a_result(pair):
     async def main():
-        pair.peer.send(1, 'kept', np.ones(1000))
-        kept = await pair.far.recv(1, 'kept')
-
-        async def wait():
-            await pair.far.recv(1, 'key')
-        tasks = [asyncio.ensure_future(wait()) for _ in range(100)]
-        await asyncio.sleep(0.01)
-        pair.far.close()
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            assert isinstance(ended, weft.Cancelled)
+        kept, tasks = await closed_under_a_result(pair)
+        await all_are_cancelled(tasks)
         assert np.asarray(kept).sum() == 1000
     run(main())
 

@@ -276,11 +276,6 @@ static bool is_quiet_run(void)
 
 /* Bytes. */
 
-static bool is_canary(const uint8_t *bytes, size_t count)
-{
-	return wf_world_all_are(bytes, count, WF_TRAFFIC_CANARY);
-}
-
 /* Returns how many bytes the tensor of @all has by its shape. */
 static size_t capacity_of(const struct wf_casting_broadcast *all)
 {
@@ -299,7 +294,8 @@ static uint8_t *make_guarded(size_t bytes)
 
 static bool are_guards_whole(const uint8_t *memory, size_t bytes)
 {
-	return is_canary(memory, GUARD_BYTES) && is_canary(memory + GUARD_BYTES + bytes, GUARD_BYTES);
+	return wf_world_all_are(memory, GUARD_BYTES, WF_TRAFFIC_CANARY) &&
+	       wf_world_all_are(memory + GUARD_BYTES + bytes, GUARD_BYTES, WF_TRAFFIC_CANARY);
 }
 
 static void came(void *arg, const struct weft_tensor *t, uint64_t bytes)
@@ -883,7 +879,8 @@ static void finish_receive(const struct wf_casting_receive *r)
 	if (r->begun && !r->refused && !r->flight.outcomes &&
 	    has_left(r->member->node, r->life))
 		wrong_receive(r, "has outlived its node");
-	if (r->seen && r->buffer && !is_canary(r->buffer, bytes + 2 * GUARD_BYTES))
+	if (r->seen && r->buffer &&
+	    !wf_world_all_are(r->buffer, bytes + 2 * GUARD_BYTES, WF_TRAFFIC_CANARY))
 		wrong_receive(r, "had its buffer written after its end");
 	checks->tally->operations += r->begun && !r->refused;
 	checks->tally->ended_well += r->seen && r->flight.status == WEFT_OK;
@@ -920,7 +917,8 @@ static void finish(const struct wf_casting_broadcast *all)
 		wrong(all, "ended again");
 	if (all->begun && !all->refused && !all->flight.outcomes && has_left(all->node, all->life))
 		wrong(all, "has outlived its node");
-	if (all->seen && all->buffer && !is_canary(all->buffer, all->bytes))
+	if (all->seen && all->buffer &&
+	    !wf_world_all_are(all->buffer, all->bytes, WF_TRAFFIC_CANARY))
 		wrong(all, "had its buffer written after its end");
 	tally->operations += all->begun && !all->refused;
 	tally->ended_well += all->seen && all->flight.status == WEFT_OK;

@@ -509,11 +509,6 @@ void wf_checker_let_go(void)
 
 /* At the end. */
 
-static bool is_canary(const uint8_t *buffer, size_t bytes)
-{
-	return wf_world_all_are(buffer, bytes, WF_TRAFFIC_CANARY);
-}
-
 /* Bodies that are too short may look alike. */
 static bool is_distinct(const struct wf_leg *send)
 {
@@ -551,7 +546,8 @@ static void check_leg(const struct wf_leg *leg)
 	if (leg->executed == WEFT_EXECUTED_NO &&
 	    (leg->handled || (leg->delivered && is_distinct(leg))))
 		wrong(leg, "says that it was not executed, and was");
-	if (tensor && leg->buffer && !is_canary(leg->buffer, leg->buffer_bytes))
+	if (tensor && leg->buffer &&
+	    !wf_world_all_are(leg->buffer, leg->buffer_bytes, WF_TRAFFIC_CANARY))
 		wrong(leg, "had its buffer written after its end");
 }
 
@@ -561,7 +557,7 @@ static void check_item_at_last(const struct wf_item *item, const struct wf_cargo
 		return;
 	if (end->flight.outcomes > 1)
 		wrong_item(item, end, "ended again");
-	if (end->buffer && !is_canary(end->buffer, end->buffer_bytes))
+	if (end->buffer && !wf_world_all_are(end->buffer, end->buffer_bytes, WF_TRAFFIC_CANARY))
 		wrong_item(item, end, "had its buffer written after its end");
 }
 

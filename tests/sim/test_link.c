@@ -62,17 +62,11 @@ static struct wf_link *link_of(unsigned number)
 /* No byte of @bytes is the canary, whatever the seed. */
 static void fill_without_canary(uint8_t *bytes, size_t count)
 {
-	const uint64_t mask = 0x7f7f7f7f7f7f7f7f;
-	uint64_t word = 0;
+	const uint8_t *end = bytes + count;
 
 	wf_world_fill(bytes, count, 9);
-	for (size_t i = 0; i < count; i += sizeof(word)) {
-		size_t some = WF_MIN(count - i, sizeof(word));
-
-		memcpy(&word, bytes + i, some);
-		word &= mask;
-		memcpy(bytes + i, &word, some);
-	}
+	while ((bytes = memchr(bytes, CANARY, (size_t)(end - bytes))))
+		*bytes++ = 0;
 }
 
 static bool has_no_canary(const uint8_t *bytes, size_t count)
