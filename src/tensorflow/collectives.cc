@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "device.h"
 #include "fetch.h"
+#include "waiting.h"
 #include "work.h"
 
 namespace weft_tensorflow {
@@ -313,14 +314,16 @@ void collectives_serve(const tensorflow::WorkerEnv *env, const Weft__Tensorflow_
 				     want->key.len)};
 	tensorflow::CollectiveExecutor::Handle executor(
 		env->collective_executor_mgr->FindOrCreate(want->step), true);
+	uint64_t number = waiting_add(answer, env);
 
-	weft_served_defer(answer.call());
-	counters_add("sent_waiting");
-	/* No cancel is heard here: the collective finds out when it provides the buffer. */
 	executor.get()->remote_access()->buf_rendezvous()->ConsumeBuf(
 		answer.key, device, want->incarnation,
-		[env, answer](const absl::Status &status, BufRendezvous::Hook *hook) {
-			counters_add("sent_waiting", -1);
+		[env, answer, number](const absl::Status &status, BufRendezvous::Hook *hook) {
+			if (!waiting_remove(number)) {
+				if (hook)
+					give_back(env, hook)(absl::OkStatus());
+				return;
+			}
 			if (!status.ok())
 				answer.fail(status);
 			else if (device_is_apart(hook->prod_dev, hook->prod_attr))

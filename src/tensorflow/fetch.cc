@@ -18,6 +18,7 @@ constexpr int64_t kAnswerMs = 5000;
 struct Fetch::Question {
 	tensorflow::RecvTensorRequest request;
 	tensorflow::TensorResponse response;
+	bool limited; /* to kAnswerMs */
 };
 
 Fetch::Fetch(TransportPtr transport, Run run,
@@ -94,7 +95,8 @@ void Fetch::ask(tensorflow::DeviceBase *device)
 	hello_ask(&question_->request);
 	question_->response.InitAlloc(device, host);
 	/* gRPC itself would wait for one that stands still, in each step anew. */
-	if (transport_->is_lost(origin_.task))
+	question_->limited = transport_->is_lost(origin_.task);
+	if (question_->limited)
 		opts_.SetTimeout(kAnswerMs);
 	rpc(&question_->request, &question_->response,
 	    [this](const absl::Status &status) { asked(status); });
@@ -113,11 +115,12 @@ static std::string remote_words(const std::string &task, bool lost)
 void Fetch::asked(const absl::Status &status)
 {
 	std::string hello = status.ok() ? hello_get(question_->response.metadata()) : "";
+	bool late = question_->limited && absl::IsDeadlineExceeded(status);
 
 	if (status.ok() || absl::IsInvalidArgument(status))
 		peer_ = transport_->learn(origin_.task, origin_.incarnation, hello);
 	question_.reset();
-	if (absl::IsDeadlineExceeded(status)) {
+	if (late) {
 		std::string why = "the task was lost, and does not answer" +
 				  remote_words(origin_.task, true);
 

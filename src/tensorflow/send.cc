@@ -1,84 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "send.h"
 
-#include <mutex>
-#include <unordered_map>
-
 #include <tensorflow/core/distributed_runtime/rendezvous_mgr_interface.h>
 #include <tensorflow/core/distributed_runtime/rpc/grpc_tensor_coding.h>
 #include <tensorflow/core/distributed_runtime/worker_env.h>
 
 #include "answer.h"
 #include "collectives.h"
-#include "counters.h"
 #include "device.h"
 #include "hello.h"
+#include "waiting.h"
 #include "work.h"
 
 namespace weft_tensorflow {
-namespace {
 
 using tensorflow::Device;
 using tensorflow::Rendezvous;
 using tensorflow::Tensor;
-
-/*
- * Calls that wait for their tensors, by a number that weft_served_on_cancel() is given: weft may
- * tell of a cancel while another thread answers, so what it is given must not be freed memory.
- */
-class Waiting {
-public:
-	void *add(WeftWorker *worker, int64_t step)
-	{
-		counters_add("sent_waiting");
-		std::lock_guard<std::mutex> l(lock_);
-
-		calls_[++last_] = {worker, step};
-		return reinterpret_cast<void *>(last_);
-	}
-
-	void remove(void *number)
-	{
-		counters_add("sent_waiting", -1);
-		std::lock_guard<std::mutex> l(lock_);
-
-		calls_.erase(reinterpret_cast<uintptr_t>(number));
-	}
-
-	void cancel(void *number)
-	{
-		Call call = {};
-
-		{
-			std::lock_guard<std::mutex> l(lock_);
-			auto at = calls_.find(reinterpret_cast<uintptr_t>(number));
-
-			if (at != calls_.end())
-				call = at->second;
-		}
-		if (call.worker)
-			call.worker->give_up(call.step);
-	}
-
-private:
-	struct Call {
-		WeftWorker *worker;
-		int64_t step;
-	};
-
-	std::mutex lock_;
-	uintptr_t last_ = 0;
-	std::unordered_map<uintptr_t, Call> calls_;
-};
-
-Waiting &waiting()
-{
-	static auto *all = new Waiting;
-
-	return *all;
-}
-
-}  // namespace
 
 WeftWorker::WeftWorker(tensorflow::WorkerEnv *env, const tensorflow::ConfigProto &config,
 		       Transport *transport)
@@ -111,7 +49,7 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 	Rendezvous::ParsedKey parsed;
 	Device *device = nullptr;
 	absl::Status status = Rendezvous::ParseKey(answer.key, &parsed);
-	void *number;
+	uint64_t number;
 
 	if (status.ok())
 		status = PrepareRecvTensor(parsed, &device);
@@ -119,15 +57,14 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 		answer.fail(status);
 		return;
 	}
-	weft_served_defer(answer.call());
-	number = waiting().add(this, want->step);
-	weft_served_on_cancel(answer.call(), [](void *arg) { waiting().cancel(arg); }, number);
+	number = waiting_add(answer, env_, [this, step = want->step] { give_up(step); });
 	env_->rendezvous_mgr->RecvLocalAsync(
 		want->step, parsed,
 		[answer, device, number, pool = env_->compute_pool](
 			const absl::Status &status, const Rendezvous::Args &args,
 			const Rendezvous::Args &, const Tensor &tensor, bool is_dead) {
-			waiting().remove(number);
+			if (!waiting_remove(number))
+				return;
 			if (!status.ok())
 				answer.fail(status);
 			else if (!is_dead && device_is_apart(device, args.alloc_attrs))

@@ -10,6 +10,7 @@
 #include "receive.h"
 #include "send.h"
 #include "settings.h"
+#include "waiting.h"
 
 namespace weft_tensorflow {
 namespace {
@@ -80,6 +81,8 @@ WeftServer::~WeftServer()
 		worker_env()->rendezvous_mgr->CleanupAll();
 	if (worker_env()->collective_executor_mgr)
 		clean_up(worker_env()->collective_executor_mgr.get(), 0);
+	/* A step that has not begun has nothing to clean up. */
+	waiting_end(worker_env());
 	transport_->stop();
 }
 

@@ -103,6 +103,9 @@ class Death(unittest.TestCase):
         self.fails(call, LOST)
         text = self.fails(self.tasks.begin('worker:0', graphs.wait_again), LOST)
         self.assertIn('the task was lost, and does not answer', text)
+        self.tasks.thaw('ps:0')
+        self.check_idle()
+        self.assertEqual(self.tasks.call('worker:0', train, 3), 3.0)
 
     def test_a_ps_that_restarts_in_the_middle_of_training_is_a_new_one(self):
         for _ in range(5):

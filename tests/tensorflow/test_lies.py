@@ -3,14 +3,13 @@
 # pylint: disable=import-outside-toplevel,import-error
 import os
 import re
-import shutil
 import subprocess
 import unittest
 
 import cluster
 import graphs
+import programs
 
-SOURCES = os.path.join(os.path.dirname(cluster.HERE), '..', 'src', 'tensorflow')
 LIE_S = 20
 
 
@@ -25,26 +24,6 @@ def first_words(server, lie):
     return [float(number) for number in graphs.session(server, build)]
 
 
-def build_liar(folder):
-    """Compile liar.c.  The program's path, or None and what is missing."""
-    for program in ('cc', 'protoc-c', 'pkg-config'):
-        if not shutil.which(program):
-            return None, 'there is no ' + program
-    flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'weft'], check=False, text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if flags.returncode:
-        return None, flags.stderr.strip()
-    flags = flags.stdout.split()
-    rpath = ['-Wl,-rpath,' + flag[2:] for flag in flags if flag.startswith('-L')]
-    liar = os.path.join(folder, 'liar')
-    subprocess.run(['protoc-c', '-I' + SOURCES, '--c_out=' + folder,
-                    os.path.join(SOURCES, 'tensors.proto')], check=True)
-    subprocess.run(['cc', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-O1', '-I' + folder,
-                    os.path.join(cluster.HERE, 'liar.c'), os.path.join(folder, 'tensors.pb-c.c'),
-                    '-o', liar, *flags, *rpath], check=True)
-    return liar, ''
-
-
 class Lies(unittest.TestCase):
     """What a peer says of a tensor, and does not keep."""
 
@@ -52,7 +31,7 @@ class Lies(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        liar = cluster.made(cls, build_liar)
+        liar = cluster.made(cls, lambda folder: programs.build(folder, 'liar'))
         cls.liar = subprocess.Popen([liar, '127.0.0.1:0'],  # pylint: disable=consider-using-with
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                     env=dict(os.environ, FI_PROVIDER='tcp'))
