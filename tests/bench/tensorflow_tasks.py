@@ -153,7 +153,8 @@ class Clusters:
             self.kept[kind] = tasks
             tasks = None
         except cluster.Failed as why:
-            raise Failed(" ".join(str(why).split())[-600:]) from why
+            text = " ".join(str(why).split())
+            raise Failed(text if len(text) < 1000 else text[:500] + " ... " + text[-500:]) from why
         finally:
             if tasks:
                 tasks.stack.close()
