@@ -97,7 +97,7 @@ struct weft_region; /* memory of the program's that stays registered */
  * Register the @bytes at @memory, the program's own, with every rail where registering is dear, and
  * keep them so: sends, receives and windows within register nothing there.  Borrows the memory
  * until weft_unregister() has returned 0, or the node has closed.  Returns @region owned.  Memory
- * that another region holds whole is counted with that, and has the same handle.
+ * that is registered again, from the same address and as long, has the same handle, and is counted.
  *
  * A put of many blocks out of one region moves as one body: the peer may read what lies between
  * them.

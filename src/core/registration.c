@@ -89,14 +89,16 @@ static void leave(struct wf_loop_task *task)
 	wf_arena_leave(&WF_CONTAINER(task, struct part, task)->arena);
 }
 
-/* Find a region that holds the memory whole, and use it once more.  Under the lock. */
+/*
+ * Find the region of exactly this memory, and use it once more: one that holds more would keep that
+ * registered after its own user has given it back.  Under the lock.
+ */
 static struct weft_region *find(struct weft_node *node, const void *memory, size_t bytes)
 {
 	WF_LIST_EACH(at, &node->regions) {
 		struct weft_region *region = WF_CONTAINER(at, struct weft_region, node);
-		uintptr_t from = (uintptr_t)memory - (uintptr_t)region->base;
 
-		if (from > region->bytes || bytes > region->bytes - from)
+		if (memory != region->base || bytes != region->bytes)
 			continue;
 		region->users++;
 		return region;
