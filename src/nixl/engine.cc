@@ -164,12 +164,13 @@ Status Engine::post(const Direction &, const List<Located> &, const List<Located
 		    const std::string &, Handle *&handle, const TransferOptions *options) const
 {
 	return status_guard([&] {
+		auto *request = static_cast<Request *>(handle);
 		std::string notification;
 
 		if (options && options->has_notification)
 			notification = notification_pack(agent, options->notification);
-		return static_cast<Request *>(handle)->transfer->post(std::move(notification),
-								      &copier_);
+		request->given_up = false;
+		return request->transfer->post(std::move(notification), &copier_);
 	});
 }
 
@@ -184,8 +185,8 @@ Status Engine::check(Handle *handle) const
 
 /*
  * A transfer that is under way is cancelled, which takes a moment.  One that goes on after that is
- * kept, with an error, so that the program tries again; the next time it goes on by itself, and
- * whoever deregisters its memory waits for the end.
+ * kept, with an error, so that the program tries again; the next time waits for the end, some
+ * seconds at most: a program that has been told that a read is gone uses its memory anew.
  */
 Status Engine::release(Handle *handle) const
 {
@@ -194,10 +195,11 @@ Status Engine::release(Handle *handle) const
 
 		if (request->transfer->check() == IN_PROGRESS) {
 			request->transfer->cancel();
-			if (!request->transfer->wait_a_moment() && !request->given_up) {
-				request->given_up = true;
-				return NOT_ALLOWED;
-			}
+			while (!request->transfer->wait_a_moment())
+				if (!request->given_up) {
+					request->given_up = true;
+					return NOT_ALLOWED;
+				}
 		}
 		delete request;
 		return SUCCESS;
