@@ -84,7 +84,7 @@ int weft_call_attach(struct weft_op *call, const struct weft_tensor *tensor,
 	if (err)
 		return err;
 	if (!fresh->timed)
-		fresh->deadline_ns = UINT64_MAX; /* the attachment ends with the call */
+		fresh->time.deadline_ns = UINT64_MAX; /* the attachment ends with the call */
 	fresh->send.attached->call = call;
 	c->attachments++;
 	wf_list_append(&call->call.attached, &fresh->send.attached->node);
@@ -113,7 +113,7 @@ int weft_served_attach(struct weft_served *call, const struct weft_tensor *tenso
 	if (err)
 		return err;
 	if (!fresh->timed)
-		fresh->deadline_ns = served->deadline_ns;
+		fresh->time.deadline_ns = served->deadline_ns;
 	served->reply.attachments++;
 	wf_list_append(&served->reply.attached, &fresh->send.attached->node);
 	hand_out(fresh, op);
@@ -138,7 +138,7 @@ int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *ten
 	if (err)
 		return err;
 	if (!fresh->timed)
-		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
+		fresh->time.deadline_ns = call ? call->time.deadline_ns : stream->served->deadline_ns;
 	atomic_fetch_add(&stream->refs, 1);
 	fresh->send.attached->stream = stream;
 	stream->attachments++;
@@ -175,13 +175,13 @@ static int receive(struct weft_node *node, struct wf_worker *worker, struct wf_a
 	if (err)
 		return err;
 	if (deadline_ns && !fresh->timed)
-		fresh->deadline_ns = deadline_ns;
+		fresh->time.deadline_ns = deadline_ns;
 	fresh->worker = worker;
 	wf_attachment_set_get(b);
 	fresh->recv.receiving.attachment_set = b;
 	fresh->recv.receiving.attached = true;
 	fresh->recv.receiving.step = index;
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }
 

@@ -99,7 +99,7 @@ int weft_ping(struct weft_peer *peer, const struct weft_op_options *options, str
 
 	if (err)
 		return err;
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }
 
@@ -186,7 +186,7 @@ int weft_finish(struct weft_op *op, enum weft_status *status)
 		return err;
 	*status = wf_op_status(op);
 	if (*status != WEFT_OK)
-		wf_last_set(op->error.code, "%s", wf_op_message(op));
+		wf_last_set(op->outcome.error.code, "%s", wf_op_message(op));
 	weft_op_free(op);
 	return 0;
 }
@@ -215,7 +215,7 @@ enum weft_executed weft_op_executed(const struct weft_op *op)
 {
 	if (WF_NEED(op))
 		return WEFT_EXECUTED_NO;
-	return weft_op_ended(op) ? op->executed : WEFT_EXECUTED_MAYBE;
+	return weft_op_ended(op) ? op->outcome.executed : WEFT_EXECUTED_MAYBE;
 }
 
 void weft_cancel(struct weft_op *op)

@@ -42,8 +42,8 @@ const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *fla
 		return NULL;
 	r = &op->recv.receiving;
 	if (flags)
-		*flags = r->got_flags | (r->readonly ? WEFT_READONLY : 0);
-	return &r->got;
+		*flags = r->got.flags | (r->got.readonly ? WEFT_READONLY : 0);
+	return &r->got.tensor;
 }
 
 struct weft_peer *weft_op_peer(const struct weft_op *op)
@@ -62,8 +62,8 @@ void *weft_op_take(struct weft_op *op)
 	if (WF_NEED(op) || op->class->kind != WF_OP_RECV || !weft_op_ended(op) ||
 	    (op->owner && wf_check_node(op->owner)))
 		return NULL;
-	chunk = op->recv.receiving.chunk;
-	op->recv.receiving.chunk = NULL;
+	chunk = op->recv.receiving.got.chunk;
+	op->recv.receiving.got.chunk = NULL;
 	return chunk;
 }
 

@@ -89,7 +89,7 @@ static void become_lost(struct weft_op *op)
 	s->outgoing.insists = true;
 	/* Terms that the attachment could not keep do not bind the notice, which follows its message. */
 	op->terms = (struct wf_terms){ .priority = op->terms.priority };
-	op->path = NULL; /* the notice will write its own path there */
+	op->outcome.path = NULL; /* the notice will write its own path there */
 	op->send.attached->lost = true;
 	atomic_fetch_add(&op->refs, 1); /* held until wf_attachment_over */
 }
@@ -198,7 +198,7 @@ void wf_attachments_take_back(struct wf_list *attached)
 			continue;
 		if (op->send.attached->lost)
 			continue;
-		wf_timer_stop(&op->worker->engine.loop.timers, &op->timer);
+		wf_timer_stop(&op->worker->engine.loop.timers, &op->time.timer);
 		op->started = false;
 	}
 }

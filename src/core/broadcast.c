@@ -250,16 +250,16 @@ static void finish(struct wf_loop_task *task)
 	for (size_t i = 0; i < all->count; i++) {
 		const struct weft_op *send = all->members[i]->send;
 
-		executed = WF_MAX(executed, send->executed);
-		if (!send->error.code)
+		executed = WF_MAX(executed, send->outcome.executed);
+		if (!send->outcome.error.code)
 			continue;
 		if (!failed++)
 			first = send;
 	}
 	if (first)
-		wf_error_set(&e, first->error.code, "%zu of %zu peers did not get it; the first, %s: %s",
+		wf_error_set(&e, first->outcome.error.code, "%zu of %zu peers did not get it; the first, %s: %s",
 			     failed, all->count, wf_peer_name(first->peer),
-			     wf_reason_get(&first->error, &why)->text);
+			     wf_reason_get(&first->outcome.error, &why)->text);
 	wf_op_finish(all->op, first ? &e : NULL, WF_MIN(executed, WEFT_EXECUTED_MAYBE));
 }
 
@@ -510,7 +510,7 @@ int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, co
 		err = wf_op_new(node, NULL, &wf_broadcast_class, nested, &fresh);
 	if (err)
 		return err;
-	fresh->deadline_ns = UINT64_MAX; /* the sends have it */
+	fresh->time.deadline_ns = UINT64_MAX; /* the sends have it */
 	all = fresh->broadcast.all = calloc(1, sizeof(*all));
 	err = all ? copy(all, key, key_bytes, tensor)
 		  : wf_last_set(-ENOMEM, "no memory for a broadcast");
@@ -541,8 +541,8 @@ int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, co
 	wf_list_append(&node->broadcasts.all, &all->node);
 	pthread_mutex_unlock(&node->lock);
 	for (size_t i = 0; i < count; i++)
-		wf_op_submit(all->members[i]->send, fresh->made_ns);
-	wf_op_launch(fresh, fresh->made_ns, op);
+		wf_op_submit(all->members[i]->send, fresh->time.made_ns);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 
 drop_op:
@@ -572,7 +572,7 @@ int wf_broadcast_add(struct weft_op *op, struct weft_peer *peer)
 		atomic_store(&m->send->submitted, true);
 	pthread_mutex_unlock(&node->lock);
 	if (!err)
-		wf_op_submit(m->send, m->send->made_ns);
+		wf_op_submit(m->send, m->send->time.made_ns);
 	else if (m)
 		drop_member(m);
 	return err;

@@ -51,7 +51,7 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	const struct wf_link *link;
 
 	text[0] = '\0';
-	if (!op->started || op->finished) {
+	if (!op->started || op->outcome.known) {
 		wf_describe_add(text, op->started ? "it has ended, and is about to be told"
 				      : "the worker has not begun it yet");
 		return;

@@ -75,10 +75,10 @@ static void write_ops(FILE *out, struct wf_worker *worker, bool inside)
 		wf_describe_op(op, text);
 		fprintf(out, "operation %llu: %s, begun %.1f s ago",
 			(unsigned long long)op->number, text,
-			((double)now_ns - (double)op->made_ns) / WF_NS_PER_S);
-		if (op->deadline_ns != UINT64_MAX)
+			((double)now_ns - (double)op->time.made_ns) / WF_NS_PER_S);
+		if (op->time.deadline_ns != UINT64_MAX)
 			fprintf(out, ", %.1f s left",
-				((double)op->deadline_ns - (double)now_ns) / WF_NS_PER_S);
+				((double)op->time.deadline_ns - (double)now_ns) / WF_NS_PER_S);
 		if (inside) {
 			wf_describe_wait(op, text);
 			fprintf(out, ": %s", text);

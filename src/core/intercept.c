@@ -84,7 +84,7 @@ void wf_intercept_begin(struct weft_op *op)
 		return;
 	wf_error_set(&e, wf_status_code(refusal(status)), "%s",
 		     message ? message : "an interceptor of this node refuses the call");
-	wf_reason_keep(&op->error, &e);
+	wf_reason_keep(&op->outcome.error, &e);
 }
 
 static uint64_t since_ns(const struct wf_engine *engine, uint64_t ns)
@@ -94,7 +94,7 @@ static uint64_t since_ns(const struct wf_engine *engine, uint64_t ns)
 
 void wf_intercept_ended(struct weft_op *op)
 {
-	enum weft_status status = wf_status_of(op->error.code);
+	enum weft_status status = wf_status_of(op->outcome.error.code);
 	struct wf_engine *engine = &op->worker->engine;
 
 	wf_counters_add(&engine->counters.calls_ended[status], 1);

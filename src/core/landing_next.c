@@ -101,7 +101,7 @@ int wf_landing_next(struct weft_landing *landing, const struct weft_op_options *
 	fresh->landed.note.window = landing->window;
 	fresh->landed.landing = landing;
 	wf_landing_get(landing);
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }
 

@@ -117,6 +117,6 @@ int wf_note_next(struct weft_window *window, const struct weft_op_options *optio
 	/* A note that may come at any time is not late. */
 	fresh->patient = options && options->timeout_ns == WEFT_FOREVER;
 	fresh->note.window = window;
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }

@@ -88,9 +88,9 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	if (given->queue)
 		wf_completion_queue_name(given->queue, op);
 	set_terms(&op->terms, node, given, names);
-	op->made_ns = wf_clock_now();
-	op->deadline_ns = wf_clock_after(op->made_ns, timeout);
-	op->executed = WEFT_EXECUTED_NO;
+	op->time.made_ns = wf_clock_now();
+	op->time.deadline_ns = wf_clock_after(op->time.made_ns, timeout);
+	op->outcome.executed = WEFT_EXECUTED_NO;
 	wf_list_init(&op->notice.node);
 	atomic_init(&op->refs, 2);
 	wf_list_init(&op->node);
@@ -152,7 +152,7 @@ static void free_op(struct weft_op *op)
 	if (wf_op_queue(op))
 		wf_completion_queue_put(op->told.queue);
 	free(op->memory);
-	wf_reason_drop(&op->error);
+	wf_reason_drop(&op->outcome.error);
 	if (!node) {
 		free(op);
 		return;
@@ -208,7 +208,7 @@ static uint64_t since(const struct weft_op *op, uint64_t at_ns)
 {
 	if (!at_ns)
 		return 0;
-	return at_ns > op->made_ns ? at_ns - op->made_ns : 1;
+	return at_ns > op->time.made_ns ? at_ns - op->time.made_ns : 1;
 }
 
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed)
@@ -216,13 +216,13 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 	struct wf_engine *engine = &op->worker->engine;
 
 	if (e)
-		wf_reason_keep(&op->error, e);
-	op->executed = e ? WF_MAX(op->executed, executed) : WEFT_EXECUTED_YES;
-	op->finished = true;
-	op->done_ns = engine->loop.now_ns;
+		wf_reason_keep(&op->outcome.error, e);
+	op->outcome.executed = e ? WF_MAX(op->outcome.executed, executed) : WEFT_EXECUTED_YES;
+	op->outcome.known = true;
+	op->outcome.done_ns = engine->loop.now_ns;
 	wf_recorder_add(&engine->loop.recorder, WF_RECORDER_OP_END, 0, op->number,
-			(uint64_t)op->error.code);
-	wf_timer_stop(&engine->loop.timers, &op->timer);
+			(uint64_t)op->outcome.error.code);
+	wf_timer_stop(&engine->loop.timers, &op->time.timer);
 	op->notice.run = publish;
 	wf_loop_defer(&engine->loop, &op->notice);
 }
@@ -231,25 +231,25 @@ void wf_op_finish_kept(struct weft_op *op)
 {
 	struct wf_error e;
 
-	wf_op_finish(op, wf_reason_get(&op->error, &e), op->executed);
+	wf_op_finish(op, wf_reason_get(&op->outcome.error, &e), op->outcome.executed);
 }
 
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies)
 {
-	op->path = path;
-	op->copies = (uint8_t)copies;
+	op->outcome.path = path;
+	op->outcome.copies = (uint8_t)copies;
 	if (!path->caps)
 		return;
 	/* Names outlive the rail, which may be gone when a user asks. */
-	op->over = path->caps->names;
+	op->outcome.over = path->caps->names;
 	/* A straight pull and a handle are both called "direct". */
-	op->way = path->straight && path->way == WF_BODY_PULL ? WF_BODY_HANDLE : path->way;
-	op->sum_kind = path->bytes ? path->sum_kind : WF_BODY_SUM_NONE;
+	op->outcome.way = path->straight && path->way == WF_BODY_PULL ? WF_BODY_HANDLE : path->way;
+	op->outcome.sum_kind = path->bytes ? path->sum_kind : WF_BODY_SUM_NONE;
 }
 
 void wf_op_stop(struct weft_op *op, const struct wf_error *e)
 {
-	if (op->started && !op->finished)
+	if (op->started && !op->outcome.known)
 		op->class->stop(op, e);
 }
 
@@ -268,9 +268,9 @@ void wf_op_starve(struct wf_worker *worker)
 
 void wf_op_take_back(struct weft_op *op)
 {
-	if (!op->started || op->finished || op->class->take_back(op))
+	if (!op->started || op->outcome.known || op->class->take_back(op))
 		return;
-	wf_timer_stop(&op->worker->engine.loop.timers, &op->timer);
+	wf_timer_stop(&op->worker->engine.loop.timers, &op->time.timer);
 	op->started = false;
 	op->moves = true;
 }
@@ -293,7 +293,7 @@ void wf_op_move(struct weft_op *op, struct wf_worker *to)
 
 static void deadline(struct wf_timer *timer)
 {
-	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, timer);
+	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, time.timer);
 	const struct wf_link *link = op->peer && op->peer->link ? wf_link_real(op->peer->link) : NULL;
 	const char *trouble = link ? wf_link_trouble(link) : "";
 	uint64_t missing = op->class->missing_bytes ? op->class->missing_bytes(op) : 0;
@@ -340,8 +340,8 @@ void wf_op_begin(struct weft_op *op)
 	op->started = true;
 	wf_recorder_add(&op->worker->engine.loop.recorder, op->class->recorded, 0, op->number,
 			op->class->step ? op->class->step(op) : 0);
-	if (op->deadline_ns != UINT64_MAX)
-		wf_loop_timer(&op->worker->engine.loop, &op->timer, op->deadline_ns, deadline);
+	if (op->time.deadline_ns != UINT64_MAX)
+		wf_loop_timer(&op->worker->engine.loop, &op->time.timer, op->time.deadline_ns, deadline);
 }
 
 static void start(struct wf_loop_task *task)
@@ -401,7 +401,7 @@ void wf_op_again(struct weft_op *op)
 {
 	struct wf_engine *engine = &op->worker->engine;
 
-	wf_timer_stop(&engine->loop.timers, &op->timer);
+	wf_timer_stop(&engine->loop.timers, &op->time.timer);
 	op->started = false;
 	wf_loop_submit(&engine->loop, &op->start_task);
 }
@@ -414,7 +414,7 @@ static void cancel(struct wf_loop_task *task)
 
 	/* The operation has moved to another worker, or is just on the way here. */
 	if (op->cancel.worker != worker ||
-	    (!op->started && !op->finished && atomic_load(&op->submitted))) {
+	    (!op->started && !op->outcome.known && atomic_load(&op->submitted))) {
 		op->cancel.worker = worker;
 		wf_loop_submit(&worker->engine.loop, task);
 		return;
@@ -449,28 +449,28 @@ void wf_op_free(struct weft_op *op)
 static struct weft_path path_of(const struct weft_op *op)
 {
 	static const struct wf_path none;
-	const struct wf_path *from = op->path ? op->path : &none;
+	const struct wf_path *from = op->outcome.path ? op->outcome.path : &none;
 	struct weft_path to = {
 		.bytes = from->bytes,
-		.copies = op->copies,
+		.copies = op->outcome.copies,
 		.registered = from->registered,
 		.chunks = from->chunks,
 		.retries = from->retries,
 		.helped = from->helped,
-		.rails = op->over ? 1 + from->lanes : 0,
+		.rails = op->outcome.over ? 1 + from->lanes : 0,
 		.queued_ns = since(op, from->queued_ns),
 		.matched_ns = since(op, from->matched_ns),
 		.first_byte_ns = since(op, from->first_ns),
 		.last_byte_ns = since(op, from->last_ns),
-		.done_ns = since(op, op->done_ns),
+		.done_ns = since(op, op->outcome.done_ns),
 	};
 
-	if (op->over) {
-		strcpy(to.provider, op->over->provider);
-		strcpy(to.device, op->over->device);
+	if (op->outcome.over) {
+		strcpy(to.provider, op->outcome.over->provider);
+		strcpy(to.device, op->outcome.over->device);
 	}
-	strcpy(to.way, wf_plan_way((enum wf_body_way)op->way));
-	strcpy(to.checksum, op->sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
+	strcpy(to.way, wf_plan_way((enum wf_body_way)op->outcome.way));
+	strcpy(to.checksum, op->outcome.sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
 	return to;
 }
 

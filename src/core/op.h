@@ -50,6 +50,24 @@ struct wf_op_told {
 	void *arg; /* the program's */
 };
 
+struct wf_op_time {
+	uint64_t made_ns, deadline_ns;
+	struct wf_timer timer; /* at the deadline.  worker only */
+};
+
+/* How an operation has gone: worker only, and for any thread once it has ended. */
+struct wf_op_outcome {
+	struct wf_reason error;  /* none: the operation went well */
+	const struct wf_names *over; /* names of the rail; NULL: nothing moved */
+	const struct wf_path *path; /* the body's path, in the kind's member; NULL: none */
+	uint64_t done_ns;        /* when the outcome was known */
+	enum weft_executed executed;
+	bool known;              /* the other members are set */
+	uint8_t copies;
+	uint8_t way;             /* the path's enum wf_body_way */
+	uint8_t sum_kind;        /* the path's enum wf_body_sum */
+};
+
 struct weft_op {
 	_Alignas(int64_t) char names[WF_OP_NAMES_BYTES]; /* key, shape and strides, if they fit */
 
@@ -61,38 +79,26 @@ struct weft_op {
 	const struct wf_op_class *class;
 	atomic_uint refs;         /* the user's and the library's */
 	_Atomic enum wf_op_state state;
-	enum weft_executed executed;
-	/*
-	 * Small members, side by side.  All but the first three are worker only; once the operation
-	 * has ended, any thread may read copies and those after it.
-	 */
+	/* Small members, side by side.  All but the first two are worker only. */
 	atomic_bool submitted;    /* the submitting call is over: the callback may run */
 	atomic_bool cancel_asked;
 	bool timed : 1;           /* the options name a time limit */
 	bool patient : 1;         /* like class->patient, for this operation */
 	bool moves : 1;           /* the operation was taken back, to begin at another worker */
 	bool started;
-	bool finished;            /* the outcome is set: executed, and from error on */
-	uint8_t copies;
-	uint8_t way;              /* the path's enum wf_body_way */
-	uint8_t sum_kind;         /* the path's enum wf_body_sum */
 	struct wf_completion_queue_entry entry;
 	struct wf_op_told told;
-	uint64_t made_ns, deadline_ns;
+	struct wf_op_time time;
 	struct wf_terms terms;
 
 	/* worker only, until it has ended */
 	struct weft_peer *peer;   /* NULL: a receive from any peer */
 	struct wf_loop_task start_task;
 	struct wf_op_cancel cancel;
-	struct wf_timer timer;
 	struct wf_loop_notice notice;
 	struct wf_watch_op watched;
 
-	struct wf_reason error;   /* none: the operation went well */
-	const struct wf_names *over; /* names of the rail; NULL: nothing moved */
-	const struct wf_path *path; /* the body's path, in the kind's member; NULL: none */
-	uint64_t done_ns;         /* when the outcome was known */
+	struct wf_op_outcome outcome;
 
 	void *memory;             /* allocated names, that did not fit */
 	union {
@@ -127,13 +133,13 @@ static inline bool wf_op_ended(const struct weft_op *op)
 /* Returns how @op has ended; WEFT_UNKNOWN: it has not. */
 static inline enum weft_status wf_op_status(const struct weft_op *op)
 {
-	return wf_op_ended(op) ? wf_status_of(op->error.code) : WEFT_UNKNOWN;
+	return wf_op_ended(op) ? wf_status_of(op->outcome.error.code) : WEFT_UNKNOWN;
 }
 
 /* Returns the sentence of the failure of @op; "": it has not ended. */
 static inline const char *wf_op_message(const struct weft_op *op)
 {
-	return wf_op_ended(op) ? wf_reason_text(&op->error) : "";
+	return wf_op_ended(op) ? wf_reason_text(&op->outcome.error) : "";
 }
 
 /* Tell what the body of @op, which has ended, did, up to path->size.  Threads: any, callback. */

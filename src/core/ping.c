@@ -13,8 +13,8 @@ static void ping_done(struct wf_echo *echo, const struct wf_error *e)
 	const struct wf_rail_caps *caps = wf_link_caps(link);
 	struct wf_error bad;
 
-	op->over = caps ? caps->names : NULL;
-	op->way = caps ? WF_BODY_EAGER : WF_BODY_NONE;
+	op->outcome.over = caps ? caps->names : NULL;
+	op->outcome.way = caps ? WF_BODY_EAGER : WF_BODY_NONE;
 	if (!e && caps && wf_terms_rail(&op->terms, link, caps, &bad))
 		e = &bad;
 	wf_op_finish(op, e, WEFT_EXECUTED_MAYBE);

@@ -247,6 +247,6 @@ int wf_push(struct weft_remote *remote, const struct weft_tensor *tensor,
 	atomic_fetch_add(&remote->refs, 1);
 	fresh->push.remote = remote;
 	fill(fresh, tensor, bytes, o.number);
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }

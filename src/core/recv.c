@@ -29,11 +29,11 @@ struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 		return NULL;
 	}
 	/* Links are the worker's, and from here on any thread may free the operation. */
-	from = wf_peer_of(worker, r->got_from);
-	wf_link_put(r->got_from);
-	r->got_from = NULL;
-	if (!r->got_bytes || r->got_flags & WEFT_DEAD)
-		r->got.data = NULL;
+	from = wf_peer_of(worker, r->got.from);
+	wf_link_put(r->got.from);
+	r->got.from = NULL;
+	if (!r->got.bytes || r->got.flags & WEFT_DEAD)
+		r->got.tensor.data = NULL;
 	return from;
 }
 
@@ -119,7 +119,7 @@ static uint64_t missing_bytes(const struct weft_op *op)
 {
 	const struct wf_receiving *r = &op->recv.receiving;
 
-	return r->state == WF_RECEIVING_MEMORY ? r->got_bytes : 0;
+	return r->state == WF_RECEIVING_MEMORY ? r->got.bytes : 0;
 }
 
 /* Has @op all bytes, and serves another receiver? */
@@ -142,12 +142,12 @@ static void free_recv(struct weft_op *op)
 
 	if (r->attached)
 		wf_attachment_set_put(r->attachment_set);
-	free(r->long_shape);
+	free(r->got.long_shape);
 	if (r->flags & WEFT_ANY_KEY)
 		free((void *)(uintptr_t)r->key);
 	wf_kind_close(r->device);
-	if (op->owner && r->chunk)
-		wf_memory_free(op->owner, r->chunk);
+	if (op->owner && r->got.chunk)
+		wf_memory_free(op->owner, r->got.chunk);
 	if (op->recv.parts)
 		free(op->recv.parts);
 	else if (r->flags & WEFT_RELAY)
@@ -159,7 +159,7 @@ static void free_recv(struct weft_op *op)
 /* The pool and the peers are freed with the node. */
 static void let_go(struct weft_op *op)
 {
-	op->recv.receiving.chunk = NULL;
+	op->recv.receiving.got.chunk = NULL;
 	op->recv.from = NULL;
 }
 
@@ -171,7 +171,7 @@ static uint64_t progress(struct weft_op *op)
 
 static const struct wf_link *source(const struct weft_op *op)
 {
-	return op->recv.receiving.got_from;
+	return op->recv.receiving.got.from;
 }
 
 static uint64_t step(const struct weft_op *op)
@@ -379,6 +379,6 @@ int wf_recv(struct weft_node *node, struct weft_peer *peer, uint64_t step, const
 		return wf_last_set(-ENOMEM, "no memory for a receive");
 	}
 	fresh->recv.receiving.flags |= relays ? WEFT_RELAY : 0;
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }

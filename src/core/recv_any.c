@@ -72,12 +72,12 @@ static void tell(struct wf_recv_any *part, const struct wf_error *why)
 /* Copy what was received, but not step and key, which other threads may be reading. */
 static void take_over(struct wf_receiving *to, const struct wf_receiving *from)
 {
-	to->got = from->got;
-	to->long_shape = from->long_shape; /* a short shape lasts as long as all parts */
-	to->got_flags = from->got_flags;
-	to->got_bytes = from->got_bytes;
-	to->chunk = from->chunk;
-	to->readonly = from->readonly;
+	to->got.tensor = from->got.tensor;
+	to->got.long_shape = from->got.long_shape; /* a short shape lasts as long as all parts */
+	to->got.flags = from->got.flags;
+	to->got.bytes = from->got.bytes;
+	to->got.chunk = from->got.chunk;
+	to->got.readonly = from->got.readonly;
 	to->path = from->path;
 	if (to->flags & WEFT_ANY_KEY) { /* nobody reads that key before the end */
 		to->key = from->key;

@@ -106,8 +106,8 @@ static void end(struct wf_loop_task *task)
 	struct wf_recv_many_part *part = WF_CONTAINER(task, struct wf_recv_many_part, end_task);
 	struct weft_op *op = part->op;
 
-	if (!op->error.code)
-		wf_reason_keep(&op->error, &part->why);
+	if (!op->outcome.error.code)
+		wf_reason_keep(&op->outcome.error, &part->why);
 	if (--op->recv_many.running)
 		stop_parts(op);
 	else
@@ -220,7 +220,7 @@ static struct weft_op *make(struct wf_recv_many_part *part)
 		return NULL;
 	fresh->worker = part->worker;
 	fresh->terms = op->terms;
-	fresh->deadline_ns = UINT64_MAX;
+	fresh->time.deadline_ns = UINT64_MAX;
 	fresh->entry.sole = true;
 	fresh->recv.one_of = part;
 	r = &fresh->recv.receiving;
@@ -326,8 +326,8 @@ static void refuse(struct weft_op *op, const struct wf_error *e)
 
 static void stop(struct weft_op *op, const struct wf_error *e)
 {
-	if (!op->error.code)
-		wf_reason_keep(&op->error, e);
+	if (!op->outcome.error.code)
+		wf_reason_keep(&op->outcome.error, e);
 	stop_parts(op);
 }
 
@@ -471,7 +471,7 @@ int wf_recv_many(struct weft_node *node, struct weft_peer *peer, uint64_t step, 
 		return err;
 	}
 	if (!fresh->timed)
-		fresh->deadline_ns = UINT64_MAX;
-	wf_op_launch(fresh, fresh->made_ns, op);
+		fresh->time.deadline_ns = UINT64_MAX;
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }

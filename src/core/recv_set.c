@@ -45,7 +45,8 @@ static const struct item *first_failed(const struct wf_recv_set *set)
 	const struct item *first = NULL;
 
 	for (const struct item *item = set->items; item < set->items + set->count; item++)
-		if (item->recv->error.code && (!first || item->recv->done_ns < first->recv->done_ns))
+		if (item->recv->outcome.error.code &&
+		    (!first || item->recv->outcome.done_ns < first->recv->outcome.done_ns))
 			first = item;
 	return first;
 }
@@ -60,14 +61,14 @@ static void finish(struct wf_recv_set *set)
 	for (size_t i = 0; i < set->count; i++) {
 		const struct weft_op *recv = set->items[i].recv;
 
-		executed = WF_MAX(executed, recv->executed);
-		came += !recv->error.code;
+		executed = WF_MAX(executed, recv->outcome.executed);
+		came += !recv->outcome.error.code;
 	}
 	if (failed)
-		wf_error_set(&e, failed->recv->error.code,
+		wf_error_set(&e, failed->recv->outcome.error.code,
 			     "%zu of %zu tensors came; item %zu failed first: %s", came, set->count,
 			     (size_t)(failed - set->items),
-			     wf_reason_get(&failed->recv->error, &why)->text);
+			     wf_reason_get(&failed->recv->outcome.error, &why)->text);
 	wf_op_finish(set->op, failed ? &e : NULL, WF_MIN(executed, WEFT_EXECUTED_MAYBE));
 }
 
@@ -224,7 +225,7 @@ static int add_item(struct wf_recv_set *set, const struct weft_recv_item *wanted
 		err = wf_recv_at_step(recv, set->step);
 	if (err)
 		return name_item(err, set->count);
-	recv->deadline_ns = deadline_ns;
+	recv->time.deadline_ns = deadline_ns;
 	*item = (struct item){ .set = set, .recv = recv };
 	set->count++;
 	return 0;
@@ -288,8 +289,8 @@ int wf_recv_set(struct weft_node *node, struct weft_peer *peer, uint64_t step,
 		err = wf_op_new(node, peer, &wf_recv_set_class, nested, &fresh);
 	if (err)
 		return err;
-	deadline_ns = fresh->deadline_ns;
-	fresh->deadline_ns = UINT64_MAX; /* the items have it */
+	deadline_ns = fresh->time.deadline_ns;
+	fresh->time.deadline_ns = UINT64_MAX; /* the items have it */
 	set = fresh->recv_set.set = calloc(1, sizeof(*set) + count * sizeof(set->items[0]));
 	if (!set) {
 		drop(fresh);
@@ -305,7 +306,7 @@ int wf_recv_set(struct weft_node *node, struct weft_peer *peer, uint64_t step,
 		return err;
 	}
 	atomic_init(&set->running, count);
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }
 

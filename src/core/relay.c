@@ -140,7 +140,7 @@ static void pull_from(struct wf_relay *relay, uint64_t from)
 
 	relay->state = PULLING;
 	relay->rest = (struct wf_pull_block){
-		.to = (char *)r->got.data + from, .from = from, .bytes = r->got_bytes - from,
+		.to = (char *)r->got.tensor.data + from, .from = from, .bytes = r->got.bytes - from,
 	};
 	wf_receiving_relayed(r, &relay->rest, NULL);
 }
@@ -276,7 +276,7 @@ static uint64_t progress_of(const struct wf_relay *relay)
 
 	for (unsigned i = 0; i < DEPTH; i++)
 		if (relay->pieces[i].op && relay->pieces[i].op->rma.get.pull)
-			sum += relay->pieces[i].op->rma.get.pull->got_bytes;
+			sum += relay->pieces[i].op->rma.get.pull->at.got_bytes;
 	return sum;
 }
 
@@ -321,9 +321,9 @@ static bool ask(struct wf_relay *relay, struct piece *piece)
 		.op = { .size = sizeof(options.op), .done = ended, .arg = relay },
 	};
 	struct weft_block block = {
-		.local = (char *)r->got.data + relay->asked_bytes,
+		.local = (char *)r->got.tensor.data + relay->asked_bytes,
 		.remote = relay->asked_bytes,
-		.bytes = WF_MIN(relay->piece_bytes, r->got_bytes - relay->asked_bytes),
+		.bytes = WF_MIN(relay->piece_bytes, r->got.bytes - relay->asked_bytes),
 	};
 
 	if (r->unexpected->record.body.sum_kind != WF_BODY_SUM_NONE)
@@ -382,7 +382,7 @@ static void advance(struct wf_relay *relay)
 	if (!r->path.first_ns)
 		r->path.first_ns = r->path.last_ns;
 	if (tell(relay, filled) && r->came)
-		r->came(r->came_arg, &r->got, filled);
+		r->came(r->came_arg, &r->got.tensor, filled);
 }
 
 static void fetch(struct wf_relay *relay)
@@ -393,14 +393,14 @@ static void fetch(struct wf_relay *relay)
 	advance(relay);
 	for (unsigned i = 0; i < DEPTH && !relay->failed && !relay->stopped; i++)
 		if (!relay->pieces[i].op && !relay->pieces[i].is_here &&
-		    relay->asked_bytes < r->got_bytes)
+		    relay->asked_bytes < r->got.bytes)
 			(void)ask(relay, &relay->pieces[i]);
 	if (!is_idle(relay))
 		return;
 	close_source(relay);
-	if (relay->filled_bytes == r->got_bytes) {
+	if (relay->filled_bytes == r->got.bytes) {
 		r->path.way = WF_BODY_PULL;
-		r->path.bytes = r->got_bytes;
+		r->path.bytes = r->got.bytes;
 		wf_receiving_relayed(r, NULL, NULL);
 	} else {
 		go_on(relay);
@@ -423,7 +423,7 @@ static int open_source(struct wf_relay *relay, const Weft__Broadcast__Source *na
 	if (!err)
 		err = wf_rma_import(relay->source, named->window.data, named->window.len,
 				    &relay->remote);
-	if (!err && relay->remote->remote.bytes != r->got_bytes)
+	if (!err && relay->remote->remote.bytes != r->got.bytes)
 		err = -EINVAL;
 	if (!err)
 		relay->remote->remote.in_pieces = true;
@@ -519,7 +519,7 @@ void wf_relay_done(struct wf_relay *relay, const struct wf_error *e)
 {
 	relay->why = e ? *e : (struct wf_error){ 0 };
 	if (!e && relay->window)
-		fill(relay, receiving_of(relay)->got_bytes);
+		fill(relay, receiving_of(relay)->got.bytes);
 	if (!e && relay->window && !relay->shutting && !is_taken(relay) && !is_closing(relay)) {
 		relay->state = LEAVING;
 		relay->failed = false;
@@ -588,10 +588,10 @@ static void begin(struct wf_receiving *r)
 
 	relay->began_ns = engine_of(relay)->loop.now_ns;
 	relay->offer = r->unexpected->record.body.offer;
-	relay->piece_bytes = WF_MIN(WF_MAX(r->got_bytes / PIECES, PIECE_MIN), PIECE_MAX);
+	relay->piece_bytes = WF_MIN(WF_MAX(r->got.bytes / PIECES, PIECE_MIN), PIECE_MAX);
 	relay->state = JOINING;
 	/* Without a window the receive serves nobody, and joins nobody. */
-	if (wf_node_window_open(node, r->got.data, r->got_bytes, WEFT_WINDOW_READ, NULL,
+	if (wf_node_window_open(node, r->got.tensor.data, r->got.bytes, WEFT_WINDOW_READ, NULL,
 				&relay->window)) {
 		relay->window = NULL;
 		relay->joins = JOINS_MAX;

@@ -146,13 +146,13 @@ bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_exec
 	    !(r->policy.statuses & 1u << wf_status_of(e->code)))
 		return false;
 	at_ns = engine->loop.now_ns + pause_ns(r);
-	if (at_ns >= op->deadline_ns)
+	if (at_ns >= op->time.deadline_ns)
 		return false;
 	mark(r, executed);
 	r->waiting = true;
 	r->quiet = false;
 	r->last = *e;
-	op->executed = WF_MAX(op->executed, executed);
+	op->outcome.executed = WF_MAX(op->outcome.executed, executed);
 	op->call.call.run.again = true;
 	wf_loop_timer(&engine->loop, &r->timer, at_ns, pause_over);
 	return true;
@@ -183,7 +183,7 @@ void wf_retry_stop(struct weft_op *op, const struct wf_error *e)
 		wf_call_drop(&op->call.call);
 	wf_error_set(&why, e->code, "%s; attempt %u had failed: %s", e->text, r->failed,
 		     r->last.text);
-	wf_op_finish(op, &why, op->executed);
+	wf_op_finish(op, &why, op->outcome.executed);
 }
 
 bool wf_retry_waits(const struct weft_op *op)

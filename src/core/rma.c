@@ -497,7 +497,7 @@ int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size
 	g->device = work->device;
 	work->putting.flags |= WF_ACCESS_PUSH_GOT;
 	work->putting.count = 0;
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }
 
@@ -525,6 +525,6 @@ int wf_rma_put(struct weft_remote *remote, const struct weft_block *blocks, size
 		return err;
 	}
 	work->putting.flags |= WF_ACCESS_PUSH_LAST;
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }

@@ -62,12 +62,12 @@ static void call_done(struct wf_call *call, const struct wf_error *e, enum weft_
 	if (e && wf_retry_again(op, e, executed))
 		return;
 	if (e) {
-		wf_reason_keep(&op->error, e);
+		wf_reason_keep(&op->outcome.error, e);
 	} else {
 		op->call.attachment_set = call->run.attachment_set;
 		call->run.attachment_set = NULL;
 	}
-	op->executed = WF_MAX(op->executed, executed);
+	op->outcome.executed = WF_MAX(op->outcome.executed, executed);
 	wf_attachments_stop(&op->call.attached, op->worker, e);
 	if (op->call.stream)
 		wf_attachments_stop(&op->call.stream->moving, op->worker, e);
@@ -113,7 +113,7 @@ static void fail(struct weft_op *op, const struct wf_error *e)
 /* Set @e if the invocation has found that @op can't begin. */
 static int check_invoked(const struct weft_op *op, struct wf_error *e)
 {
-	if (wf_reason_get(&op->error, e))
+	if (wf_reason_get(&op->outcome.error, e))
 		return e->code;
 	if (!op->call.packed)
 		wf_error_set(e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
@@ -140,10 +140,10 @@ static void start(struct weft_op *op)
 	call->quiet = call_quiet;
 	call->noted = wf_notes_add;
 	call->stream = op->call.stream ? &op->call.stream->stream : NULL;
-	call->deadline_ns = op->deadline_ns;
+	call->deadline_ns = op->time.deadline_ns;
 	call->terms = op->terms;
 	wf_retry_begin(op);
-	if (op->deadline_ns <= call->began_ns) {
+	if (op->time.deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
 	} else if (!wf_peer_link(op->peer, op->worker, &link, &e) && !wf_drain_check(link, &e)) {
 		op->call.running = true;
@@ -188,7 +188,7 @@ static void run_closure(struct weft_op *op)
 {
 	struct wf_error e;
 
-	if (!wf_reason_get(&op->error, &e)) {
+	if (!wf_reason_get(&op->outcome.error, &e)) {
 		e.code = 0;
 		e.text[0] = '\0';
 	}
@@ -327,12 +327,12 @@ static void adopt(struct wf_server_call *parent, struct weft_op *child)
 {
 	struct weft_node *node = child->owner;
 
-	child->deadline_ns = WF_MIN(child->deadline_ns, parent->deadline_ns);
+	child->time.deadline_ns = WF_MIN(child->time.deadline_ns, parent->deadline_ns);
 	wf_list_init(&child->call.child.node);
 	child->call.child.is_child = true;
 	pthread_mutex_lock(&node->lock);
 	if (atomic_load(&parent->cancelled)) {
-		child->deadline_ns = 0;
+		child->time.deadline_ns = 0;
 	} else {
 		wf_list_append(&parent->children, &child->call.child.node);
 		child->call.child.parent = parent;

@@ -319,6 +319,6 @@ int wf_send(struct weft_peer *peer, uint64_t step, const void *key, size_t key_b
 		return err;
 	fresh->send.sending.step = step;
 	/* A snapshot takes time, so the clock is read again. */
-	wf_op_launch(fresh, fresh->send.sending.chunk ? wf_clock_now() : fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->send.sending.chunk ? wf_clock_now() : fresh->time.made_ns, op);
 	return 0;
 }

@@ -127,7 +127,7 @@ static void close_stream(struct wf_loop_task *task)
 	struct wf_error e;
 
 	/* The call has moved to another worker, or is just on the way there. */
-	if (stream->close_worker != worker || (!call->started && !call->finished)) {
+	if (stream->close_worker != worker || (!call->started && !call->outcome.known)) {
 		stream->close_worker = worker;
 		wf_loop_submit(&worker->engine.loop, task);
 		return;
@@ -170,7 +170,7 @@ static int new_op(struct weft_stream *stream, const struct wf_op_class *class,
 		return err;
 	/* The deadline holds even after the call: earlier messages may still move then. */
 	if (!fresh->timed)
-		fresh->deadline_ns = call ? call->deadline_ns : stream->served->deadline_ns;
+		fresh->time.deadline_ns = call ? call->time.deadline_ns : stream->served->deadline_ns;
 	fresh->worker = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
 	if (class == &wf_streaming_write_class) {
@@ -383,7 +383,7 @@ int wf_streaming_half_close(struct weft_stream *stream)
 		return err;
 	atomic_store(&stream->half_closed, true);
 	op->write.write.flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST;
-	wf_op_launch(op, op->made_ns, NULL);
+	wf_op_launch(op, op->time.made_ns, NULL);
 	return 0;
 }
 
@@ -395,7 +395,7 @@ static void got(struct wf_reading *r, const struct wf_error *e,
 
 	if (heard) {
 		op->read.path.bytes = heard->count;
-		op->path = &op->read.path;
+		op->outcome.path = &op->read.path;
 		op->read.compressed = heard->compressed;
 		if (wf_codec_unpack(op->read.stream->reads, heard->bytes, heard->count,
 				    heard->compressed, r->stream->message_bytes_max,
@@ -496,7 +496,7 @@ int wf_streaming_read(struct weft_stream *stream, const struct weft_op_options *
 
 	if (err)
 		return err;
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }
 

@@ -49,7 +49,8 @@ static void invoke(struct weft_op *op, const ProtobufCServiceDescriptor *descrip
 	op->call.service_name = descriptor->name;
 	op->call.method_name = m->name;
 	wf_intercept_begin(op);
-	op->call.packed = !op->error.code && bytes <= WF_CALL_BYTES_MOST && !pack(op, input, bytes);
+	op->call.packed = !op->outcome.error.code && bytes <= WF_CALL_BYTES_MOST &&
+			  !pack(op, input, bytes);
 	if (op->call.packed) {
 		call->service = descriptor->name;
 		call->method = m->name;

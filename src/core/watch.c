@@ -97,7 +97,7 @@ static void gather(struct wf_worker *worker, bool (*wanted)(struct weft_op *op, 
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->worker != worker || !atomic_load(&op->submitted) || !op->started || op->finished)
+		if (op->worker != worker || !atomic_load(&op->submitted) || !op->started || op->outcome.known)
 			continue;
 		g->running++;
 		if (!wanted(op, arg))
@@ -158,7 +158,7 @@ static void look(struct wf_timer *timer)
 /* Watch @op, which has begun. */
 void wf_watch_begin(struct weft_op *op)
 {
-	if (op->finished)
+	if (op->outcome.known)
 		return;
 	op->watched.progress = wf_describe_progress(op);
 	op->watched.moved_ns = op->watched.told_ns = op->worker->engine.loop.now_ns;
@@ -170,12 +170,12 @@ void wf_watch_begin(struct weft_op *op)
 void wf_watch_late(struct weft_op *op)
 {
 	const struct wf_engine *engine = &op->worker->engine;
-	uint64_t took_ns = engine->loop.now_ns - op->made_ns;
+	uint64_t took_ns = engine->loop.now_ns - op->time.made_ns;
 	/* A deadline shorter than WEFT_STALL is the program's own affair: a note. */
 	bool long_ago = engine->options.stall_ns && took_ns >= engine->options.stall_ns;
 	char what[64];
 
-	if (!op->started || op->finished)
+	if (!op->started || op->outcome.known)
 		return;
 	(void)snprintf(what, sizeof(what), "has not ended in %.3g s", seconds(took_ns));
 	say(op, long_ago ? WF_LOG_WARN : WF_LOG_INFO, what);

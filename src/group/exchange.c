@@ -583,6 +583,6 @@ int wf_exchange_launch(struct wf_exchange *x, const struct weft_op_options *opti
 	pthread_mutex_lock(&group->lock);
 	x->number = group->exchanges++;
 	pthread_mutex_unlock(&group->lock);
-	wf_op_launch(fresh, fresh->made_ns, op);
+	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }

@@ -48,8 +48,9 @@ struct wf_above_yields {
 	uint64_t urgent_ns[WF_PRIORITIES]; /* when a record of that priority last came or left */
 };
 
-/* Offers of the peer: struct wf_answer of the transfer floor. */
+/* Offers to the peer, and the peer's: struct wf_answer of the transfer floor. */
 struct wf_above_offers {
+	uint32_t ours_count;    /* our offers that the peer may be reading */
 	struct wf_map map;      /* answers by the peer's id of the offer */
 	struct wf_list all;     /* answers, the oldest first */
 };

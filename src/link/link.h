@@ -119,8 +119,7 @@ struct wf_link {
 	struct wf_eager_credit eager_credit;
 
 	/* bodies */
-	uint32_t offer_count;      /* our offers that the peer may be reading */
-	struct wf_above_offers offers; /* the peer's offers that are not over here */
+	struct wf_above_offers offers; /* ours, and the peer's that are not over here */
 	struct wf_above_parts parts;
 	struct wf_above_yields yields;
 	struct wf_depth_reads reads;

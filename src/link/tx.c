@@ -578,7 +578,7 @@ static void overdue(struct wf_timer *timer)
 	if (!oldest)
 		return;
 	if (link->keepalive.beat_answered_ns > WF_MAX(oldest->posted_ns, link->tx.progress_ns) +
-					     (link->offer_count ? WF_LINK_READING_NS : STALLED_NS)) {
+					     (link->offers.ours_count ? WF_LINK_READING_NS : STALLED_NS)) {
 		wf_link_rail_failed(link, "no progress while the peer is alive");
 		return;
 	}

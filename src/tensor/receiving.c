@@ -29,19 +29,19 @@ static int note_key(struct wf_receiving *r, const struct wf_record_tensor *t)
 static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
 		struct wf_error *e)
 {
-	int64_t *shape = r->shape;
+	int64_t *shape = r->got.shape;
 
 	if (r->flags & WEFT_ANY_KEY && note_key(r, t))
 		return wf_error_set(e, -ENOMEM, "no memory for a key");
-	if (t->rank > WF_COUNT(r->shape)) {
-		shape = r->long_shape = malloc(t->rank * sizeof(*shape));
+	if (t->rank > WF_COUNT(r->got.shape)) {
+		shape = r->got.long_shape = malloc(t->rank * sizeof(*shape));
 		if (!shape)
 			return wf_error_set(e, -ENOMEM, "no memory for a shape");
 	}
-	r->got = wf_unexpected_describe(t, shape);
-	r->got_flags = t->flags & (WEFT_DEAD | WEFT_OPAQUE);
-	r->got_bytes = t->body.bytes;
-	r->got_from = link;
+	r->got.tensor = wf_unexpected_describe(t, shape);
+	r->got.flags = t->flags & (WEFT_DEAD | WEFT_OPAQUE);
+	r->got.bytes = t->body.bytes;
+	r->got.from = link;
 	wf_link_get(link);
 	return 0;
 }
@@ -60,23 +60,23 @@ static int check(const struct wf_receiving *r, struct wf_error *e)
 	uint64_t capacity = 0, needed = 0;
 	bool fits;
 
-	fits = !memcmp(&into->dtype, &r->got.dtype, sizeof(into->dtype));
+	fits = !memcmp(&into->dtype, &r->got.tensor.dtype, sizeof(into->dtype));
 	wf_shape_bytes(into->dtype, into->ndim, into->shape, &capacity);
 	/* A dead tensor has no bytes, and is matched by the size that it would have. */
-	wf_shape_bytes(r->got.dtype, r->got.ndim, r->got.shape, &needed);
+	wf_shape_bytes(r->got.tensor.dtype, r->got.tensor.ndim, r->got.tensor.shape, &needed);
 	if (r->flags & WEFT_ANY_SHAPE)
 		fits = fits && needed <= capacity;
 	else
-		fits = fits && same_shape(into, &r->got);
+		fits = fits && same_shape(into, &r->got.tensor);
 	if (fits)
 		return 0;
 	wf_shape_text(into->dtype, into->ndim, into->shape, want);
-	wf_shape_text(r->got.dtype, r->got.ndim, r->got.shape, have);
+	wf_shape_text(r->got.tensor.dtype, r->got.tensor.ndim, r->got.tensor.shape, have);
 	return wf_error_set(e, -EBADFD,
 			    "the receive brought a buffer of %llu bytes for %s%s, and %s sent %s of %llu bytes",
 			    (unsigned long long)capacity, want,
 			    r->flags & WEFT_ANY_SHAPE ? " or less" : "",
-			    wf_link_label(r->got_from), have, (unsigned long long)needed);
+			    wf_link_label(r->got.from), have, (unsigned long long)needed);
 }
 
 /* Map @body as a view.  -ENOENT: that can't be done, or the receive brought memory. */
@@ -96,8 +96,8 @@ static int find_view(struct wf_receiving *r, struct wf_link *link, const struct 
 	r->doubted = err == -ESTALE;
 	if (err)
 		return -ENOENT;
-	r->got.data = r->chunk = (void *)(uintptr_t)r->view->hold.at;
-	r->readonly = true;
+	r->got.tensor.data = r->got.chunk = (void *)(uintptr_t)r->view->hold.at;
+	r->got.readonly = true;
 	return 0;
 }
 
@@ -123,7 +123,7 @@ static int find_stage(struct wf_receiving *r, struct wf_error *e)
 	/* The pull keeps the reason why draining has failed, also where nothing was pulled. */
 	if (need_pull(r))
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
-	if (!r->stage && wf_stage_open(r->unexpected_queue->transfer, r->device, r->got_bytes,
+	if (!r->stage && wf_stage_open(r->unexpected_queue->transfer, r->device, r->got.bytes,
 				       WF_KIND_OUT_OF_CHUNK, &r->stage))
 		return wf_error_set(e, -ENOMEM, "no memory to stage a tensor");
 	r->stage->moved = staged;
@@ -139,44 +139,44 @@ static int find_memory(struct wf_receiving *r, struct wf_error *e)
 	int err;
 
 	if (r->into) {
-		r->got.data = (char *)r->into->data + r->into->byte_offset;
-		r->got.device = r->into->device;
+		r->got.tensor.data = (char *)r->into->data + r->into->byte_offset;
+		r->got.tensor.device = r->into->device;
 		return r->device ? find_stage(r, e) : 0;
 	}
 	if (r->alloc) {
-		r->got.data = r->alloc(r->alloc_arg, &r->got, r->got_bytes);
-		return r->got.data ? 0
+		r->got.tensor.data = r->alloc(r->alloc_arg, &r->got.tensor, r->got.bytes);
+		return r->got.tensor.data ? 0
 				   : wf_error_set(e, -ENOBUFS,
 						  "the receive's allocation callback gave no memory for %llu bytes",
-						  (unsigned long long)r->got_bytes);
+						  (unsigned long long)r->got.bytes);
 	}
-	err = wf_pool_take(pool, r->got_bytes, &r->chunk);
+	err = wf_pool_take(pool, r->got.bytes, &r->got.chunk);
 	if (err == -EAGAIN)
 		return err;
 	if (err)
 		return wf_error_set(e, -ENOBUFS,
 				    "a tensor of %llu bytes does not fit the pool of %llu (WEFT_POOL_BYTES)",
-				    (unsigned long long)r->got_bytes,
+				    (unsigned long long)r->got.bytes,
 				    (unsigned long long)pool->budget_bytes);
-	r->got.data = r->chunk;
+	r->got.tensor.data = r->got.chunk;
 	return 0;
 }
 
 /* Give up shape, link, and pool chunk or view. */
 static void release(struct wf_receiving *r)
 {
-	free(r->long_shape);
-	r->got.shape = r->long_shape = NULL;
-	r->got.data = NULL;
+	free(r->got.long_shape);
+	r->got.tensor.shape = r->got.long_shape = NULL;
+	r->got.tensor.data = NULL;
 	if (r->view)
 		wf_view_close(r->view);
 	else
-		wf_pool_give(&r->unexpected_queue->engine->pool, r->chunk);
+		wf_pool_give(&r->unexpected_queue->engine->pool, r->got.chunk);
 	r->view = NULL;
-	r->chunk = NULL;
-	if (r->got_from)
-		wf_link_put(r->got_from);
-	r->got_from = NULL;
+	r->got.chunk = NULL;
+	if (r->got.from)
+		wf_link_put(r->got.from);
+	r->got.from = NULL;
 }
 
 /* Start and end of a receive. */
@@ -185,9 +185,9 @@ void wf_receiving_init(struct wf_receiving *r, struct wf_unexpected_queue *unexp
 {
 	r->unexpected_queue = unexpected_queue;
 	r->channel = NULL;
-	r->got = (struct weft_tensor){ 0 };
-	r->got_from = NULL;
-	r->chunk = NULL;
+	r->got.tensor = (struct weft_tensor){ 0 };
+	r->got.from = NULL;
+	r->got.chunk = NULL;
 	r->view = NULL;
 	r->stage = NULL;
 	r->pull = NULL;
@@ -272,16 +272,16 @@ static struct wf_error say_which(const struct wf_receiving *r, const struct wf_e
 static void end_when_drained(struct wf_receiving *r)
 {
 	const struct wf_stage *stage = r->stage;
-	const struct wf_error *why = &r->pull->why;
+	const struct wf_error *why = &r->pull->stop.why;
 
-	if (why->code ? wf_stage_quiet(stage) : stage->ended == r->got_bytes)
+	if (why->code ? wf_stage_quiet(stage) : stage->ended == r->got.bytes)
 		wf_receiving_end(r, why->code ? why : NULL);
 }
 
 static void fail_draining(struct wf_receiving *r, const struct wf_error *e)
 {
-	if (!r->pull->why.code)
-		r->pull->why = *e;
+	if (!r->pull->stop.why.code)
+		r->pull->stop.why = *e;
 	wf_stage_stop(r->stage);
 }
 
@@ -293,9 +293,9 @@ static void come(struct wf_receiving *r, const struct wf_error *e)
 		return;
 	}
 	r->state = WF_RECEIVING_DRAINING;
-	r->pull->why.code = 0;
+	r->pull->stop.why.code = 0;
 	if (!e)
-		wf_stage_go(r->stage, r->got_bytes);
+		wf_stage_go(r->stage, r->got.bytes);
 	if (e || r->stage->why.code)
 		fail_draining(r, e ? e : &r->stage->why);
 	end_when_drained(r);
@@ -327,7 +327,7 @@ static void came(struct wf_pull *pull, uint64_t bytes)
 	if (r->flags & WEFT_RELAY && !r->unexpected_queue->relay->came(r, &bytes, sure))
 		return;
 	if (r->came)
-		r->came(r->came_arg, &r->got, bytes);
+		r->came(r->came_arg, &r->got.tensor, bytes);
 }
 
 static void told(struct wf_pull *pull)
@@ -392,7 +392,7 @@ static void pull(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 	if (r->stage)
 		r->path.way = WF_BODY_STAGED;
 	r->pull->job = (struct wf_pull_job){
-		.into = r->stage ? r->stage->bounce : r->got.data,
+		.into = r->stage ? r->stage->bounce : r->got.tensor.data,
 		.stage = r->stage,
 		.view = r->view,
 		.handle = r->stage &&
@@ -409,7 +409,7 @@ static void pull(struct wf_receiving *r, struct wf_link *link, const struct wf_r
 		r->pull->job.blocks = rest;
 		r->pull->job.block_count = 1;
 		r->pull->job.blocks_known = r->pull->job.blocks_bytes = rest->bytes;
-		r->pull->job.blocks_span = r->got_bytes;
+		r->pull->job.blocks_span = r->got.bytes;
 	}
 	r->pull->path = r->path;
 	r->state = WF_RECEIVING_PULLING;
@@ -446,7 +446,7 @@ void wf_receiving_relayed(struct wf_receiving *r, const struct wf_pull_block *re
 static void move(struct wf_receiving *r, struct wf_link *link, const struct wf_record_tensor *t,
 		 struct wf_answer *answer, struct wf_unexpected *kept)
 {
-	void *bytes = r->stage ? r->stage->bounce : r->got.data;
+	void *bytes = r->stage ? r->stage->bounce : r->got.tensor.data;
 	struct wf_error e;
 	int err;
 
@@ -518,7 +518,7 @@ static void wait_for_memory(struct wf_receiving *r, struct wf_unexpected *a)
 	r->state = WF_RECEIVING_MEMORY;
 	wf_list_init(&r->waiter.node);
 	r->waiter.retry = retry_memory;
-	wf_link_record(a->link, WF_RECORDER_POOL_WAIT, r->got_bytes, 0);
+	wf_link_record(a->link, WF_RECORDER_POOL_WAIT, r->got.bytes, 0);
 	wf_pool_wait(&r->unexpected_queue->engine->pool, &r->waiter);
 }
 
@@ -662,13 +662,13 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 		break;
 	case WF_RECEIVING_MEMORY:
 		wf_pool_describe(&r->unexpected_queue->engine->pool,
-				 r->stage ? r->stage->bounce_bytes : r->got_bytes, wait);
+				 r->stage ? r->stage->bounce_bytes : r->got.bytes, wait);
 		(void)snprintf(text, bytes, "%s has sent it, and %s",
-			       wf_link_label(wf_link_real(r->got_from)), wait);
+			       wf_link_label(wf_link_real(r->got.from)), wait);
 		break;
 	case WF_RECEIVING_RELAYING:
 		(void)snprintf(text, bytes, "another receiver of %s's broadcast passes it on",
-			       wf_link_label(wf_link_real(r->got_from)));
+			       wf_link_label(wf_link_real(r->got.from)));
 		break;
 	case WF_RECEIVING_PULLING:
 		wf_pull_describe(r->pull, text, bytes);
@@ -676,7 +676,7 @@ void wf_receiving_describe(const struct wf_receiving *r, char *text, size_t byte
 	case WF_RECEIVING_DRAINING:
 		(void)snprintf(text, bytes, "%llu of %llu bytes are on their device",
 			       (unsigned long long)r->stage->ended,
-			       (unsigned long long)r->got_bytes);
+			       (unsigned long long)r->got.bytes);
 		break;
 	}
 }

@@ -42,6 +42,18 @@ struct wf_receiving_relay {
 
 #define WF_RECEIVING_RANK 4 /* rank of a shape that needs no memory of its own */
 
+/* The tensor that came. */
+struct wf_receiving_got {
+	struct weft_tensor tensor;
+	int64_t shape[WF_RECEIVING_RANK]; /* shape, or: */
+	int64_t *long_shape;  /* shape of a higher rank, for the owner to free; else NULL */
+	struct wf_link *from; /* a reference */
+	uint64_t bytes;
+	void *chunk; /* chunk of the pool, or a view: the owner gives it back; NULL: none */
+	unsigned flags;
+	bool readonly;        /* @chunk is a view */
+};
+
 struct wf_receiving {
 	/* set by the owner */
 	uint64_t step;
@@ -68,15 +80,7 @@ struct wf_receiving {
 	void (*give_back)(struct wf_receiving *r, struct wf_unexpected *a);
 	void (*done)(struct wf_receiving *r, const struct wf_error *e);
 
-	/* the tensor that came; valid when the receive ended well */
-	struct weft_tensor got;
-	int64_t shape[WF_RECEIVING_RANK]; /* shape, or: */
-	int64_t *long_shape;      /* shape of a higher rank, for the owner to free; else NULL */
-	struct wf_link *got_from; /* a reference */
-	uint64_t got_bytes;
-	void *chunk; /* chunk of the pool, or a view: the owner gives it back; NULL: none */
-	unsigned got_flags;
-	bool readonly;            /* @chunk is a view */
+	struct wf_receiving_got got; /* valid when the receive ended well */
 
 	/* private to receiving.c and channel.c */
 	bool doubted;             /* the offer may be over: see pull.h */

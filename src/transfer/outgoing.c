@@ -106,7 +106,7 @@ static void end(struct wf_outgoing *p, const struct wf_error *e)
 			       e ? (uint64_t)e->code : 0);
 		wf_table_remove(&p->transfer->outgoing, p->offer.id);
 		wf_list_remove(&p->node);
-		wf_link_real(link)->offer_count--;
+		wf_link_real(link)->offers.ours_count--;
 	}
 	drop_record(p);
 	wf_reason_drop(&p->why);
@@ -313,7 +313,7 @@ static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e
 	if (wf_table_add(&p->transfer->outgoing, p, &p->offer.id))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
 	wf_list_append(&wf_link_real(p->link)->work[WF_ABOVE_OUTGOING], &p->node);
-	wf_link_real(p->link)->offer_count++;
+	wf_link_real(p->link)->offers.ours_count++;
 	if (wf_recall_open(p->offer.id, &p->offer.recall))
 		return wf_error_set(e, -ENOMEM, "no memory for another offer");
 	/*

@@ -48,8 +48,8 @@ static void refuse(struct wf_pull *pull, bool refused)
 
 static void count_failure(struct wf_pull *pull)
 {
-	if (!pull->tries++)
-		pull->failing_ns = pull->transfer->engine->loop.now_ns;
+	if (!pull->failures.count++)
+		pull->failures.since_ns = pull->transfer->engine->loop.now_ns;
 }
 
 /*
@@ -58,11 +58,11 @@ static void count_failure(struct wf_pull *pull)
  */
 static bool is_hopeless(const struct wf_pull *pull)
 {
-	uint64_t for_ns = pull->transfer->engine->loop.now_ns - pull->failing_ns;
+	uint64_t for_ns = pull->transfer->engine->loop.now_ns - pull->failures.since_ns;
 
 	if (pull->rail.connected)
-		return pull->tries > TRIES_CONNECTED_MAX && for_ns >= FAILING_CONNECTED_NS;
-	return pull->tries > TRIES_SHARED_MAX && for_ns >= FAILING_SHARED_NS;
+		return pull->failures.count > TRIES_CONNECTED_MAX && for_ns >= FAILING_CONNECTED_NS;
+	return pull->failures.count > TRIES_SHARED_MAX && for_ns >= FAILING_SHARED_NS;
 }
 
 /* Returns what the sender of the body hears of a failure with @code. */
@@ -76,7 +76,7 @@ static enum weft_status told(const struct wf_pull *pull, int code)
 /* Send the answer about the offer. */
 static void say(struct wf_pull *pull, struct wf_link *link, int code)
 {
-	if (pull->tell_withdrawn)
+	if (pull->stop.tell_withdrawn)
 		wf_answer_withdrawn(pull->answer, link);
 	else
 		wf_answer_pulled(pull->answer, link, told(pull, code));
@@ -88,7 +88,7 @@ static int flush(struct wf_pull *pull)
 {
 	if (pull->way != WF_PULL_WAY_STRAIGHT)
 		return 0;
-	return wf_cuda_flush(pull->job.stage->body->place.device, &pull->why);
+	return wf_cuda_flush(pull->job.stage->body->place.device, &pull->stop.why);
 }
 
 /*
@@ -97,7 +97,7 @@ static int flush(struct wf_pull *pull)
  */
 static bool may_be_released(const struct wf_pull *pull)
 {
-	return pull->releases && !pull->tell_withdrawn && pull->sums.count <= 1 &&
+	return pull->stop.releases && !pull->stop.tell_withdrawn && pull->sums.count <= 1 &&
 	       pull->way != WF_PULL_WAY_IMPORTED &&
 	       (pull->body.way != WF_BODY_STAGED || !pull->began_staged);
 }
@@ -119,7 +119,7 @@ static void finish(struct wf_pull *pull)
 	struct wf_link *link = pull->link;
 	bool well = pull->state != WF_PULL_STOPPING && !flush(pull);
 	bool view = pull->way == WF_PULL_WAY_VIEW;
-	struct wf_error why = pull->why;
+	struct wf_error why = pull->stop.why;
 
 	wf_link_record(link, WF_RECORDER_PULL_END, pull->id, well ? 0 : (uint64_t)why.code);
 	wf_timer_stop(&engine->loop.timers, &pull->timer);
@@ -160,7 +160,7 @@ static void finish(struct wf_pull *pull)
 /* Is there nothing left to wait for? */
 static bool whole(const struct wf_pull *pull)
 {
-	return pull->got_bytes == pull->body.bytes && wf_reader_sums_right(&pull->sums) &&
+	return pull->at.got_bytes == pull->body.bytes && wf_reader_sums_right(&pull->sums) &&
 	       (pull->way != WF_PULL_WAY_IMPORTED || pull->confirmed) &&
 	       (!pull->job.drains || pull->way != WF_PULL_WAY_STAGED ||
 		pull->job.stage->ended == pull->body.bytes);
@@ -201,7 +201,7 @@ void wf_pull_go_on(struct wf_pull *pull)
 static int ask_sums(struct wf_pull *pull, uint64_t end)
 {
 	while (wf_reader_sums_ask(&pull->sums, end)) {
-		int err = wf_message_post_small(pull->link, pull->priority, WF_RECORD_CHECK,
+		int err = wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_CHECK,
 						pull->body.offer, pull->id, 0);
 
 		if (err)
@@ -214,7 +214,7 @@ static int ask_sums(struct wf_pull *pull, uint64_t end)
 /* Sum up the next piece of a view; one in a turn, for a body may be long. */
 static bool sum_view(struct wf_pull *pull)
 {
-	uint64_t at = pull->summed_bytes;
+	uint64_t at = pull->at.summed_bytes;
 	uint64_t bytes = WF_MIN(wf_body_piece_bytes(pull->body.bytes), pull->body.bytes - at);
 
 	if (pull->way != WF_PULL_WAY_VIEW || pull->state == WF_PULL_STOPPING ||
@@ -224,7 +224,7 @@ static bool sum_view(struct wf_pull *pull)
 		arm(pull, RETRY_NS);
 		return true;
 	}
-	pull->summed_bytes += bytes;
+	pull->at.summed_bytes += bytes;
 	wf_reader_sums_arrived(&pull->sums, pull->into, pull->into_bytes, at, bytes);
 	judge(pull);
 	if (pull->state != WF_PULL_STOPPING)
@@ -266,7 +266,7 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 		return;
 	if (pull->state != WF_PULL_STOPPING) {
 		pull->state = WF_PULL_STOPPING;
-		pull->why = *e;
+		pull->stop.why = *e;
 		wf_pace_leave(&pull->share);
 		wf_yield_leave(pull);
 		stop_copies(pull);
@@ -285,16 +285,16 @@ static void read_no_more(struct wf_pull *pull)
 /* Ask the owner for an offer that holds on the rail in use. */
 static void ask(struct wf_pull *pull)
 {
-	bool copied = pull->way == WF_PULL_WAY_IMPORTED && pull->got_bytes == pull->body.bytes;
+	bool copied = pull->way == WF_PULL_WAY_IMPORTED && pull->at.got_bytes == pull->body.bytes;
 	uint8_t how = copied ? WF_RESUME_COPIED : pull->job.handle ? WF_RESUME_HANDLE : 0;
 	struct wf_error e;
 
 	/* The owner may assume that its bytes are not read until it has answered. */
 	if (pull->state == WF_PULL_ASKED || reads(pull))
 		return;
-	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->got_bytes);
+	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->at.got_bytes);
 	wf_grant_close(&pull->grant);
-	if (wf_message_post_small(pull->link, pull->priority, WF_RECORD_RESUME, pull->body.offer,
+	if (wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_RESUME, pull->body.offer,
 				  pull->id, how)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
@@ -309,14 +309,14 @@ static void ask(struct wf_pull *pull)
 static bool may_spread(const struct wf_pull *pull)
 {
 	return pull->state == WF_PULL_READING && wf_lane_count(pull->link) &&
-	       pull->body.bytes - pull->next >= WF_STRIPE_CHUNKS_MIN * pull->rail.chunk_bytes;
+	       pull->body.bytes - pull->at.next >= WF_STRIPE_CHUNKS_MIN * pull->rail.chunk_bytes;
 }
 
 void wf_pull_lane_up(struct wf_pull *pull)
 {
 	/* Without memory to ask, the pull goes on over the rail alone. */
 	if (may_spread(pull))
-		(void)wf_message_post_small(pull->link, pull->priority, WF_RECORD_SPREAD,
+		(void)wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_SPREAD,
 					    pull->body.offer, pull->id, 0);
 }
 
@@ -368,7 +368,7 @@ static bool may_be_straight(const struct wf_pull *pull, const struct wf_rail_cap
 {
 	bool only = pull->job.terms->no_staging, straight = pull->way == WF_PULL_WAY_STRAIGHT;
 
-	if (pull->sums.count || (pull->next && !straight) || !is_in_one(pull) ||
+	if (pull->sums.count || (pull->at.next && !straight) || !is_in_one(pull) ||
 	    (straight && pull->rail.on == pull->link->on && !only))
 		return false;
 	return wf_stage_is_reached(pull->job.stage, caps, only);
@@ -438,7 +438,7 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
 		return err;
 	if (pull->way == WF_PULL_WAY_STRAIGHT) {
 		restart(pull);
-		wf_stage_skip(pull->job.stage, pull->next);
+		wf_stage_skip(pull->job.stage, pull->at.next);
 	}
 	bounce = (struct wf_grant_span){ .at = pull->job.stage->bounce,
 				       .bytes = pull->job.stage->bounce_bytes };
@@ -579,11 +579,11 @@ static void pass_on(struct wf_pull *pull)
 	 * More may have come before the body was staged there; and the rest of a piece may be
 	 * read again.
 	 */
-	end = WF_MIN(end, pull->filled) / piece * piece;
-	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->taken)
+	end = WF_MIN(end, pull->at.filled) / piece * piece;
+	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->at.taken)
 		return;
-	pull->taken = end;
-	if (wf_message_post_small(pull->link, pull->priority, WF_RECORD_TAKEN, pull->body.offer, end,
+	pull->at.taken = end;
+	if (wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_TAKEN, pull->body.offer, end,
 				  0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to say how far a body is read");
 		stop(pull, &e);
@@ -592,9 +592,9 @@ static void pass_on(struct wf_pull *pull)
 
 void wf_pull_report(struct wf_pull *pull, uint64_t bytes)
 {
-	if (!pull->job.came || bytes <= pull->reported)
+	if (!pull->job.came || bytes <= pull->at.reported)
 		return;
-	pull->reported = bytes;
+	pull->at.reported = bytes;
 	pull->job.came(pull, bytes);
 }
 
@@ -622,7 +622,7 @@ static bool judge(struct wf_pull *pull)
 	 */
 	if (whole(pull))
 		arm(pull, 0);
-	return pull->got_bytes == pull->body.bytes;
+	return pull->at.got_bytes == pull->body.bytes;
 }
 
 static void read_done(struct wf_engine_read *read, int status)
@@ -647,8 +647,8 @@ static void read_done(struct wf_engine_read *read, int status)
 	if (status && !over && pull->state == WF_PULL_READING && status != -ESTALE)
 		count_failure(pull);
 	if (!status) {
-		pull->tries = 0;
-		pull->got_bytes += r->count;
+		pull->failures.count = 0;
+		pull->at.got_bytes += r->count;
 		pull->path.chunks++;
 		pull->path.helped += r->aside;
 		pull->path.last_ns = turn_ns;
@@ -679,14 +679,14 @@ static void read_done(struct wf_engine_read *read, int status)
 			pass_on(pull);
 		/* The job's owner knows how far a bounce buffer is drained. */
 		if (pull->job.came && pull->way != WF_PULL_WAY_STAGED)
-			wf_pull_report(pull, WF_MIN(wf_reads_got(pull), pull->filled));
+			wf_pull_report(pull, WF_MIN(wf_reads_got(pull), pull->at.filled));
 	}
 	if (pull->state == WF_PULL_STOPPING) {
 		if (!is_busy(pull))
 			finish(pull);
 	} else if (is_hopeless(pull)) {
 		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
-			     wf_link_label(pull->link), pull->tries, wf_error_name(status));
+			     wf_link_label(pull->link), pull->failures.count, wf_error_name(status));
 		stop(pull, &e);
 	} else if (!judge(pull) && !over && (status || pull->state != WF_PULL_READING)) {
 		/*
@@ -713,7 +713,7 @@ static void withdrawn(struct wf_answer *answer)
 	struct wf_pull *pull = answer->owner;
 	struct wf_error e;
 
-	pull->tell_withdrawn = true;
+	pull->stop.tell_withdrawn = true;
 	wf_error_set(&e, -ECANCELED, "%s took its offer back", wf_link_label(pull->link));
 	stop(pull, &e);
 }
@@ -721,7 +721,7 @@ static void withdrawn(struct wf_answer *answer)
 void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e)
 {
 	if (pull->state != WF_PULL_STOPPING)
-		pull->why = *e;
+		pull->stop.why = *e;
 	pull->state = WF_PULL_STOPPING;
 	wf_pace_leave(&pull->share);
 	wf_yield_leave(pull);
@@ -758,7 +758,7 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 		.path = pull->path,
 		.transfer = t,
 		.link = link,
-		.priority = WF_MAX(pull->job.terms->priority, body->priority),
+		.yield.priority = WF_MAX(pull->job.terms->priority, body->priority),
 		.body = *body,
 		.way = view ? WF_PULL_WAY_VIEW : stage ? WF_PULL_WAY_STAGED : WF_PULL_WAY_READ,
 		.into = pull->job.into,
@@ -766,20 +766,20 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 		.from_bytes = body->bytes,
 		.offered_bytes = body->bytes,
 		/* All bytes of a view are there. */
-		.next = view ? body->bytes : 0,
-		.got_bytes = view ? body->bytes : 0,
-		.filled = staged ? 0 : body->bytes,
+		.at.next = view ? body->bytes : 0,
+		.at.got_bytes = view ? body->bytes : 0,
+		.at.filled = staged ? 0 : body->bytes,
 	};
 	if (pull->job.blocks) {
 		pull->body.bytes = pull->job.blocks_bytes;
-		pull->filled = pull->job.blocks_known;
+		pull->at.filled = pull->job.blocks_known;
 		pull->into_bytes = stage ? stage->bounce_bytes : pull->job.blocks_span;
 	}
 	/* The owner has no buffer yet. */
 	pull->job.doubted |= staged;
 	wf_list_init(&pull->bounce_waiter.node);
-	wf_list_init(&pull->held_node);
-	wf_pace_share_init(&pull->share, &t->pace, pull->priority, go_on);
+	wf_list_init(&pull->yield.node);
+	wf_pace_share_init(&pull->share, &t->pace, pull->yield.priority, go_on);
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
 		pull->reads[i].read.done = read_done;
 		pull->reads[i].pull = pull;
@@ -804,7 +804,7 @@ int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_b
 	pull->answer = answer;
 	if (answer) {
 		/* The answer comes after all that is said of the offer before. */
-		answer->priority = pull->priority;
+		answer->priority = pull->yield.priority;
 		answer->keeper = &keeper;
 		answer->owner = pull;
 	}
@@ -838,7 +838,7 @@ void wf_pull_more(struct wf_pull *pull, uint32_t count, uint64_t bytes)
 {
 	pull->job.block_count += count;
 	pull->job.blocks_known += bytes;
-	pull->filled += bytes;
+	pull->at.filled += bytes;
 	if (pull->state != WF_PULL_STOPPING)
 		wf_pull_feed(pull);
 }
@@ -847,7 +847,7 @@ void wf_pull_release(struct wf_pull *pull, const struct wf_error *e)
 {
 	if (pull->state == WF_PULL_STOPPING)
 		return;
-	pull->releases = true;
+	pull->stop.releases = true;
 	stop(pull, e);
 }
 
@@ -897,7 +897,7 @@ static void copy_from(struct wf_pull *pull, const struct wf_body *body)
 	pull->path.caps = wf_link_caps(link);
 	pull->body.epoch = body->epoch;
 	/* The body was offered all the while: nobody has written to it. */
-	if (pull->got_bytes == body->bytes) {
+	if (pull->at.got_bytes == body->bytes) {
 		pull->confirmed = true;
 		arm(pull, 0);
 		return;
@@ -950,8 +950,8 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 	}
 	if (changes(pull, body)) {
 		restart(pull);
-		pull->filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
-		pull->taken = 0;
+		pull->at.filled = body->way == WF_BODY_STAGED ? 0 : body->bytes;
+		pull->at.taken = 0;
 	}
 	offer_anew(pull, body);
 	pull->job.doubted = false;
@@ -966,9 +966,9 @@ int wf_pull_filled(struct wf_pull *pull, uint64_t bytes)
 	/* A stopping pull may have ignored the offer that began the staging. */
 	if (pull->state == WF_PULL_STOPPING)
 		return 0;
-	if (pull->body.way != WF_BODY_STAGED || bytes < pull->filled || bytes > pull->body.bytes)
+	if (pull->body.way != WF_BODY_STAGED || bytes < pull->at.filled || bytes > pull->body.bytes)
 		return -EBADMSG;
-	pull->filled = bytes;
+	pull->at.filled = bytes;
 	pass_on(pull);
 	wf_pull_feed(pull);
 	return 0;
@@ -989,8 +989,8 @@ void wf_pull_drained(struct wf_pull *pull)
 			finish(pull);
 		return;
 	}
-	fresh = pull->job.stage->ended - pull->got_bytes;
-	pull->got_bytes += fresh;
+	fresh = pull->job.stage->ended - pull->at.got_bytes;
+	pull->at.got_bytes += fresh;
 	pull->path.chunks += (uint32_t)((fresh + piece - 1) / piece);
 	pull->path.last_ns = pull->transfer->engine->loop.now_ns;
 	if (!pull->path.first_ns)
@@ -1002,7 +1002,7 @@ void wf_pull_drained(struct wf_pull *pull)
 		finish(pull);
 	/* All is copied, or the rest must be offered again; without a rail the pull asks later. */
 	else if (pull->link->state == WF_LINK_UP &&
-		 (pull->job.stage->held || pull->got_bytes == pull->body.bytes))
+		 (pull->job.stage->held || pull->at.got_bytes == pull->body.bytes))
 		ask(pull);
 }
 
@@ -1032,7 +1032,7 @@ void wf_pull_up(struct wf_pull *pull)
 {
 	/* Two links that become one call this, though nothing has changed. */
 	if ((pull->state != WF_PULL_WAITING && pull->state != WF_PULL_EARLY) ||
-	    (pull->got_bytes == pull->body.bytes && pull->way != WF_PULL_WAY_IMPORTED))
+	    (pull->at.got_bytes == pull->body.bytes && pull->way != WF_PULL_WAY_IMPORTED))
 		return;
 	if (pull->body.epoch == pull->link->probe.epoch && !pull->job.doubted)
 		begin(pull);
@@ -1060,7 +1060,7 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_record_lane *record)
 	struct wf_grant_span span;
 
 	if (!lane || !lane->ready || pull->state != WF_PULL_READING ||
-	    pull->next == pull->body.bytes)
+	    pull->at.next == pull->body.bytes)
 		return;
 	span = target(pull);
 	if (!wf_stripe_add(&pull->spread, lane, record, &span))
@@ -1106,9 +1106,9 @@ void wf_pull_quiet(struct wf_pull *pull)
 
 uint64_t wf_pull_progress(const struct wf_pull *pull)
 {
-	uint64_t progress = wf_progress_add(pull->got_bytes, pull->summed_bytes);
+	uint64_t progress = wf_progress_add(pull->at.got_bytes, pull->at.summed_bytes);
 
-	progress = wf_progress_add(progress, pull->filled);
+	progress = wf_progress_add(progress, pull->at.filled);
 	return pull->job.stage ? wf_progress_add(progress, pull->job.stage->ended) : progress;
 }
 
@@ -1118,24 +1118,24 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 	bool imported = pull->way == WF_PULL_WAY_IMPORTED;
 	char wait[WF_POOL_TEXT_BYTES];
 	int used = snprintf(text, bytes, "%llu of %llu bytes are read",
-			    (unsigned long long)pull->got_bytes,
+			    (unsigned long long)pull->at.got_bytes,
 			    (unsigned long long)pull->body.bytes);
 
 	if (used < 0 || (size_t)used >= bytes)
 		return;
 	text += used;
 	bytes -= (size_t)used;
-	if (imported && pull->got_bytes == pull->body.bytes)
+	if (imported && pull->at.got_bytes == pull->body.bytes)
 		(void)snprintf(text, bytes, ", and %s has not said that it offers them still", peer);
 	else if (imported)
 		(void)snprintf(text, bytes, ", and the others are copied from the device of %s", peer);
 	else if (pull->state == WF_PULL_STOPPING)
 		(void)snprintf(text, bytes, ", %u reads have to end: %s", pull->busy,
-			       pull->why.text);
+			       pull->stop.why.text);
 	else if (pull->busy)
 		(void)snprintf(text, bytes, ", %u reads from %s are under way over %s", pull->busy,
 			       peer, pull->path.caps->provider);
-	else if (pull->got_bytes == pull->body.bytes)
+	else if (pull->at.got_bytes == pull->body.bytes)
 		(void)snprintf(text, bytes, ", and %s has not sent their checksums", peer);
 	else if (pull->link->state != WF_LINK_UP)
 		(void)snprintf(text, bytes, ", and there is no rail to %s", peer);
@@ -1147,12 +1147,12 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 		(void)snprintf(text, bytes, ", and %s", wait);
 	} else if (pull->state == WF_PULL_EARLY && pull->job.stage && pull->job.stage->awaited)
 		(void)snprintf(text, bytes, ", and the program's stream has not come so far");
-	else if (wf_pace_waits(&pull->share) || !wf_list_empty(&pull->held_node))
+	else if (wf_pace_waits(&pull->share) || !wf_list_empty(&pull->yield.node))
 		(void)snprintf(text, bytes, ", and the reads of others come first");
-	else if (pull->state == WF_PULL_READING && pull->next == pull->filled)
+	else if (pull->state == WF_PULL_READING && pull->at.next == pull->at.filled)
 		(void)snprintf(text, bytes, ", and %s has not copied the next from its device",
 			       peer);
-	else if (pull->state == WF_PULL_READING && pull->next == wf_reads_limit(pull))
+	else if (pull->state == WF_PULL_READING && pull->at.next == wf_reads_limit(pull))
 		(void)snprintf(text, bytes, ", and the next have to be copied to a device");
 	else if (pull->state == WF_PULL_READING)
 		(void)snprintf(text, bytes, ", and %s takes no read",

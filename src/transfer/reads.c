@@ -7,8 +7,8 @@
 uint64_t wf_reads_limit(const struct wf_pull *pull)
 {
 	if (pull->way != WF_PULL_WAY_STAGED)
-		return pull->filled;
-	return WF_MIN(pull->filled, pull->job.stage->ended + pull->into_bytes);
+		return pull->at.filled;
+	return WF_MIN(pull->at.filled, pull->job.stage->ended + pull->into_bytes);
 }
 
 /* Bytes from @offset on, before this end begins anew at its beginning. */
@@ -27,10 +27,10 @@ static uint64_t unbroken(const struct wf_pull *pull, uint64_t offset)
 /* Bytes that the rail reads at once of the next blocks. */
 static uint64_t next_blocks(const struct wf_pull *pull)
 {
-	uint64_t most = wf_yield_chunk_bytes(pull), skip = pull->block_done, count = 0;
-	uint32_t end = WF_MIN(pull->block + pull->rail.spans_max, pull->job.block_count);
+	uint64_t most = wf_yield_chunk_bytes(pull), skip = pull->at.block_done, count = 0;
+	uint32_t end = WF_MIN(pull->at.block + pull->rail.spans_max, pull->job.block_count);
 
-	for (uint32_t at = pull->block; at < end && count < most; at++, skip = 0)
+	for (uint32_t at = pull->at.block; at < end && count < most; at++, skip = 0)
 		count += WF_MIN(pull->job.blocks[at].bytes - skip, most - count);
 	return count;
 }
@@ -48,19 +48,19 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 		if (r->state == WF_PULL_READ_FREE && !unused)
 			unused = r;
 	}
-	if (!unused || pull->next >= end)
+	if (!unused || pull->at.next >= end)
 		return NULL;
-	unused->offset = pull->next;
+	unused->offset = pull->at.next;
 	if (pull->job.blocks) {
-		unused->block = pull->block;
-		unused->skip = pull->block_done;
-		unused->count = WF_MIN(next_blocks(pull), end - pull->next);
+		unused->block = pull->at.block;
+		unused->skip = pull->at.block_done;
+		unused->count = WF_MIN(next_blocks(pull), end - pull->at.next);
 		if (pull->way == WF_PULL_WAY_STAGED)
-			unused->count = WF_MIN(unused->count, unbroken_here(pull, pull->next));
+			unused->count = WF_MIN(unused->count, unbroken_here(pull, pull->at.next));
 		return unused;
 	}
-	unused->count = WF_MIN(WF_MIN(wf_yield_chunk_bytes(pull), end - pull->next),
-			       unbroken(pull, pull->next));
+	unused->count = WF_MIN(WF_MIN(wf_yield_chunk_bytes(pull), end - pull->at.next),
+			       unbroken(pull, pull->at.next));
 	return unused;
 }
 
@@ -68,21 +68,21 @@ void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r)
 {
 	const struct wf_pull_block *blocks = pull->job.blocks;
 
-	pull->next += r->count;
-	pull->block_done += r->count;
-	while (blocks && pull->block < pull->job.block_count &&
-	       pull->block_done >= blocks[pull->block].bytes)
-		pull->block_done -= blocks[pull->block++].bytes;
+	pull->at.next += r->count;
+	pull->at.block_done += r->count;
+	while (blocks && pull->at.block < pull->job.block_count &&
+	       pull->at.block_done >= blocks[pull->at.block].bytes)
+		pull->at.block_done -= blocks[pull->at.block++].bytes;
 }
 
 void wf_reads_rewind(struct wf_pull *pull, uint64_t end)
 {
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		pull->reads[i].state = WF_PULL_READ_FREE;
-	pull->next = pull->block = 0;
-	pull->block_done = 0;
+	pull->at.next = pull->at.block = 0;
+	pull->at.block_done = 0;
 	wf_reads_asked(pull, &(struct wf_pull_read){ .count = end });
-	pull->got_bytes = end;
+	pull->at.got_bytes = end;
 }
 
 /*
@@ -91,7 +91,7 @@ void wf_reads_rewind(struct wf_pull *pull, uint64_t end)
  */
 bool wf_reads_for_helper(const struct wf_pull *pull)
 {
-	uint64_t left = pull->body.bytes - pull->next;
+	uint64_t left = pull->body.bytes - pull->at.next;
 
 	return pull->rail.helper && left > pull->rail.chunk_bytes * WF_MAX(pull->aside, 1u) &&
 	       !wf_yield_pauses(pull);
@@ -195,7 +195,7 @@ void wf_reads_learn(struct wf_pull *pull, const struct wf_pull_read *r)
 static bool is_too_slow(const struct wf_pull *pull, uint64_t took_ns)
 {
 	const struct wf_stripe *spread = pull->spread;
-	uint64_t left = (pull->body.bytes - pull->next) / pull->rail.chunk_bytes;
+	uint64_t left = (pull->body.bytes - pull->at.next) / pull->rail.chunk_bytes;
 	uint64_t fastest_ns = pull->took_ns;
 	uint32_t count = depth_here(pull);
 
@@ -290,7 +290,7 @@ void wf_reads_end_over(struct wf_pull *pull, struct wf_stripe_way *over, uint32_
 
 uint64_t wf_reads_got(const struct wf_pull *pull)
 {
-	uint64_t end = pull->next;
+	uint64_t end = pull->at.next;
 
 	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
 		if (pull->reads[i].state != WF_PULL_READ_FREE)

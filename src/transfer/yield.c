@@ -39,7 +39,7 @@ static bool is_narrow(const struct wf_pull *pull)
 	const struct wf_above_yields *y = &pull->link->yields;
 	uint64_t now_ns = pull->transfer->engine->loop.now_ns;
 
-	for (unsigned i = pull->priority + 1u; i < WF_PRIORITIES; i++)
+	for (unsigned i = pull->yield.priority + 1u; i < WF_PRIORITIES; i++)
 		if (y->urgent_ns[i] && now_ns - y->urgent_ns[i] < NARROW_NS)
 			return true;
 	return false;
@@ -66,7 +66,7 @@ void wf_yield_next(struct wf_link *link)
 
 	for (unsigned i = WF_PRIORITIES; i-- > 0 && !is_preceded(y, i);)
 		while ((node = wf_list_first(&y->held[i]))) {
-			struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, held_node);
+			struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, yield.node);
 			bool narrow = is_narrow(pull);
 
 			if (narrow && is_reading(link))
@@ -87,12 +87,12 @@ static void want(struct wf_pull *pull, bool wants)
 {
 	struct wf_above_yields *y = &pull->link->yields;
 
-	if (!pull->priority || pull->wants == wants)
+	if (!pull->yield.priority || pull->yield.wants == wants)
 		return;
-	pull->wants = wants;
+	pull->yield.wants = wants;
 	if (wants)
-		y->wanting[pull->priority]++;
-	else if (!--y->wanting[pull->priority])
+		y->wanting[pull->yield.priority]++;
+	else if (!--y->wanting[pull->yield.priority])
 		wf_yield_next(pull->link);
 }
 
@@ -101,29 +101,29 @@ bool wf_yield_must(struct wf_pull *pull)
 	struct wf_above_yields *y = &pull->link->yields;
 
 	want(pull, true);
-	if (pull->has_turn ||
-	    (!is_preceded(y, pull->priority) && !(is_reading(pull->link) && is_narrow(pull))))
+	if (pull->yield.has_turn ||
+	    (!is_preceded(y, pull->yield.priority) && !(is_reading(pull->link) && is_narrow(pull))))
 		return false;
-	if (wf_list_empty(&pull->held_node))
-		wf_list_append(&y->held[pull->priority], &pull->held_node);
+	if (wf_list_empty(&pull->yield.node))
+		wf_list_append(&y->held[pull->yield.priority], &pull->yield.node);
 	return true;
 }
 
 void wf_yield_took(struct wf_pull *pull)
 {
 	struct wf_above_yields *y = &pull->link->yields;
-	unsigned waiting = pull->priority ? held(y) : 0, next;
+	unsigned waiting = pull->yield.priority ? held(y) : 0, next;
 	struct wf_pull *other;
 
-	pull->has_turn = false;
+	pull->yield.has_turn = false;
 	if (!waiting)
 		return;
-	wf_priority_took(&y->turns, waiting, pull->priority);
+	wf_priority_took(&y->turns, waiting, pull->yield.priority);
 	next = wf_priority_next(&y->turns, waiting);
 	if (y->turns.passed[next] < WF_PRIORITY_PASSES)
 		return;
-	other = WF_CONTAINER(wf_list_pop(&y->held[next]), struct wf_pull, held_node);
-	other->has_turn = true;
+	other = WF_CONTAINER(wf_list_pop(&y->held[next]), struct wf_pull, yield.node);
+	other->yield.has_turn = true;
 	wf_priority_took(&y->turns, waiting, next);
 	wf_pull_go_on(other);
 }
@@ -136,7 +136,7 @@ void wf_yield_done(struct wf_pull *pull)
 
 void wf_yield_leave(struct wf_pull *pull)
 {
-	wf_list_remove(&pull->held_node);
-	pull->has_turn = false;
+	wf_list_remove(&pull->yield.node);
+	pull->yield.has_turn = false;
 	want(pull, false);
 }

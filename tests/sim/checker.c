@@ -655,7 +655,7 @@ static void check_worker(unsigned number, struct wf_worker *worker)
 		fail_msg("node %u still keeps a body for somebody", number);
 	if ((pull = wf_table_next(&worker->transfer.pulls, &at_pull)))
 		fail_msg("node %u still pulls from %s: %llu of %llu bytes, %u reads, state %d", number,
-			 wf_link_label(pull->link), (unsigned long long)pull->got_bytes,
+			 wf_link_label(pull->link), (unsigned long long)pull->at.got_bytes,
 			 (unsigned long long)pull->body.bytes, pull->busy, (int)pull->state);
 	if (wf_pace_bytes(&worker->transfer.pace, 0) || !wf_list_empty(&worker->transfer.pace.busy))
 		fail_msg("node %u counts %llu bytes of reads that nobody makes", number,
@@ -683,7 +683,7 @@ static void check_worker(unsigned number, struct wf_worker *worker)
 		if (link->offers.map.count)
 			fail_msg("node %u still knows of an offer of %s", number,
 				 wf_link_label(link));
-		if (link->offer_count || link->keepalive.watch_count)
+		if (link->offers.ours_count || link->keepalive.watch_count)
 			fail_msg("node %u: somebody still waits for %s", number,
 				 wf_link_label(link));
 		if (!wf_world_account_is_empty(link))

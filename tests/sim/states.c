@@ -135,7 +135,7 @@ static enum wf_state state_of_staying(const struct wf_op_recv_many *many)
 
 static enum wf_state state_of_op(const struct weft_op *op)
 {
-	if (!op || !op->started || op->finished)
+	if (!op || !op->started || op->outcome.known)
 		return WF_STATES;
 	switch (op->class->kind) {
 	case WF_OP_SEND:
@@ -167,7 +167,7 @@ static enum wf_state state_of(const struct wf_leg *leg)
 	const struct weft_op *op = leg->flight.op;
 
 	if (op && op->class->kind == WF_OP_SEND)
-		return op->started && !op->finished ? state_of_send(leg, op) : WF_STATES;
+		return op->started && !op->outcome.known ? state_of_send(leg, op) : WF_STATES;
 	return state_of_op(op);
 }
 
@@ -298,7 +298,7 @@ static void count_cargo(struct wf_tally *tally, enum wf_fault fault, const struc
 
 		if (op->class->kind == WF_OP_RECV &&
 		    (op->recv.receiving.attached || (!op->recv.parts && op->recv.one_of)) &&
-		    op->recv.receiving.got_from && wf_link_real(op->recv.receiving.got_from) == link)
+		    op->recv.receiving.got.from && wf_link_real(op->recv.receiving.got.from) == link)
 			count(tally, fault, state_of_op(op));
 	}
 }

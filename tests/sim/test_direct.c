@@ -362,7 +362,7 @@ static bool has_bytes(void *arg)
 {
 	const struct wf_pull *pull = the_pull();
 
-	return pull && pull->got_bytes >= *(uint64_t *)arg;
+	return pull && pull->at.got_bytes >= *(uint64_t *)arg;
 }
 
 static bool asks_over_tcp(void *arg)

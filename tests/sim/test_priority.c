@@ -100,9 +100,9 @@ static uint64_t asked_for(uint8_t wanted, struct wf_pull **pull)
 
 	*pull = NULL;
 	while ((each = wf_table_next(&t->pulls, &at))) {
-		if (each->priority != wanted)
+		if (each->yield.priority != wanted)
 			continue;
-		bytes += each->next;
+		bytes += each->at.next;
 		*pull = each;
 	}
 	return bytes;

@@ -674,7 +674,7 @@ void wf_world_assert_free(unsigned number)
 		WF_LIST_EACH(at, &worker->engine.link_list) {
 			const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
-			assert_int_equal(link->offer_count, 0);
+			assert_int_equal(link->offers.ours_count, 0);
 			assert_int_equal(link->keepalive.watch_count, 0);
 			assert_int_equal(link->eager_credit.held, 0);
 			assert_true(wf_world_account_is_empty(link));

@@ -82,7 +82,7 @@ static void the_helper_reads_again_when_no_urgent_record_has_come_for_long(void 
 static void records_of_its_own_priority_leave_a_pull_its_helper(void **state)
 {
 	(void)state;
-	pull->priority = 1;
+	pull->yield.priority = 1;
 	link->yields.urgent_ns[1] = NOW_NS;
 	assert_true(wf_reads_for_helper(pull));
 	assert_int_equal(wf_yield_chunk_bytes(pull), MIB);
