@@ -81,7 +81,7 @@ public:
 		      Wanted wanted)
 		: Fetch(std::move(transport),
 			[queue](std::function<void()> run) { queue->Schedule(std::move(run)); },
-			/* The server keeps the cache. */
+			/* Borrowed, as TensorFlow's own receives of buffers borrow it. */
 			std::shared_ptr<tensorflow::WorkerCacheInterface>(
 				std::shared_ptr<void>(), cache),
 			{wanted.task, incarnation}),
@@ -107,7 +107,8 @@ private:
 
 	std::string text() const override
 	{
-		return "receiving buffer " + wanted_.key + " from " + wanted_.device;
+		return "receiving buffer " + wanted_.key + " from " + wanted_.device + " in step " +
+		       std::to_string(access_->step());
 	}
 
 	Access *const access_;
@@ -277,12 +278,12 @@ private:
  * Returns what gives the buffer of @hook back to its collective, in a thread of TensorFlow's.  As
  * with TensorFlow's own service, the collective goes on without a receiver that has cancelled.
  */
-Answer::Released give_back(const tensorflow::WorkerEnv *env, BufRendezvous::Hook *hook)
+Answer::Released give_back(tensorflow::thread::ThreadPool *pool, BufRendezvous::Hook *hook)
 {
-	return [env, hook](const absl::Status &status) {
+	return [pool, hook](const absl::Status &status) {
 		absl::Status how = absl::IsCancelled(status) ? absl::OkStatus() : status;
 
-		work_schedule(env->compute_pool, [hook, how] {
+		work_schedule(pool, [hook, how] {
 			hook->prod_cb(how);
 			delete hook;
 		});
@@ -305,6 +306,13 @@ collectives_new(const tensorflow::ConfigProto &config, const tensorflow::WorkerE
 			   std::move(nccl), cache, task, std::move(transport));
 }
 
+std::unique_lock<std::mutex> collectives_lock()
+{
+	static std::mutex lock;
+
+	return std::unique_lock<std::mutex>(lock);
+}
+
 void collectives_serve(const tensorflow::WorkerEnv *env, const Weft__Tensorflow__WantBuffer *want,
 		       Weft__Tensorflow__Have_Closure closure, void *closure_data)
 {
@@ -312,25 +320,30 @@ void collectives_serve(const tensorflow::WorkerEnv *env, const Weft__Tensorflow_
 	Answer answer = {closure, closure_data,
 			 std::string(reinterpret_cast<const char *>(want->key.data),
 				     want->key.len)};
+	std::unique_lock<std::mutex> l = collectives_lock();
 	tensorflow::CollectiveExecutor::Handle executor(
 		env->collective_executor_mgr->FindOrCreate(want->step), true);
-	uint64_t number = waiting_add(answer, env);
+	uint64_t number;
+
+	l.unlock();
+	number = waiting_add(answer, env);
 
 	executor.get()->remote_access()->buf_rendezvous()->ConsumeBuf(
 		answer.key, device, want->incarnation,
-		[env, answer, number](const absl::Status &status, BufRendezvous::Hook *hook) {
+		[pool = env->compute_pool, answer, number](const absl::Status &status,
+							   BufRendezvous::Hook *hook) {
 			if (!waiting_remove(number)) {
 				if (hook)
-					give_back(env, hook)(absl::OkStatus());
+					give_back(pool, hook)(absl::OkStatus());
 				return;
 			}
 			if (!status.ok())
 				answer.fail(status);
 			else if (device_is_apart(hook->prod_dev, hook->prod_attr))
 				answer.give_copy(*hook->prod_value, hook->prod_dev, hook->prod_ctx,
-						 give_back(env, hook));
+						 give_back(pool, hook));
 			else
-				answer.give(*hook->prod_value, false, give_back(env, hook));
+				answer.give(*hook->prod_value, false, give_back(pool, hook));
 		},
 		nullptr);
 }

@@ -14,6 +14,7 @@
 #ifndef WEFT_TENSORFLOW_COLLECTIVES_H
 #define WEFT_TENSORFLOW_COLLECTIVES_H
 
+#include <mutex>
 #include <string>
 
 #include <tensorflow/core/distributed_runtime/worker_cache.h>
@@ -32,6 +33,9 @@ tensorflow::CollectiveExecutorMgrInterface *
 collectives_new(const tensorflow::ConfigProto &config, const tensorflow::WorkerEnv *env,
 		tensorflow::WorkerCacheInterface *cache, const std::string &task,
 		TransportPtr transport);
+
+/* Returns a lock: while it is held no call of a peer looks for the collectives of a server. */
+std::unique_lock<std::mutex> collectives_lock();
 
 /* Answer a peer's call for a buffer of the collectives of @env. */
 void collectives_serve(const tensorflow::WorkerEnv *env, const Weft__Tensorflow__WantBuffer *want,

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include <tensorflow/core/common_runtime/copy_tensor.h>
+
 namespace weft_tensorflow {
 
 using tensorflow::Tensor;
@@ -23,34 +25,49 @@ Tensor device_tensor(tensorflow::Device *device, const tensorflow::AllocatorAttr
 	return Tensor(device->GetAllocator(attributes), type, shape, at_once);
 }
 
-Tensor device_host_tensor(tensorflow::Device *device, tensorflow::DataType type,
-			  const tensorflow::TensorShape &shape)
+/* Returns the attributes of memory of the host that a device copies from and to fast. */
+static tensorflow::AllocatorAttributes host_attributes()
 {
 	tensorflow::AllocatorAttributes host;
 
 	host.set_on_host(true);
 	host.set_gpu_compatible(true);
-	return device_tensor(device, host, type, shape);
+	return host;
+}
+
+Tensor device_host_tensor(tensorflow::Device *device, tensorflow::DataType type,
+			  const tensorflow::TensorShape &shape)
+{
+	return device_tensor(device, host_attributes(), type, shape);
 }
 
 void device_to_host(const Tensor &tensor, const std::string &name, tensorflow::Device *device,
 		    tensorflow::DeviceContext *context,
 		    std::function<void(const absl::Status &, const Tensor &)> done)
 {
-	auto copy = std::make_shared<Tensor>(
-		device_host_tensor(device, tensor.dtype(), tensor.shape()));
+	auto copy = std::make_shared<Tensor>();
 	auto from = std::make_shared<Tensor>(tensor); /* lives as long as the copy */
+	auto copied = [from, copy, done = std::move(done)](const absl::Status &status) {
+		done(status, *copy);
+	};
 
-	if (!context)
-		done(absl::InternalError("no copy can be made of device memory: " + name), *copy);
-	else if (!copy->IsInitialized())
-		done(absl::ResourceExhaustedError("no memory to copy " + name), *copy);
+	if (!context) {
+		copied(absl::InternalError("no copy can be made of device memory: " + name));
+		return;
+	}
+	if (tensor.dtype() == tensorflow::DT_VARIANT) {
+		/* The elements are of the host, and have tensors of the device in them. */
+		tensorflow::Allocator *host = device->GetAllocator(host_attributes());
+
+		tensorflow::CopyDeviceToHost(from.get(), host, host, name, device, copy.get(),
+					     context, copied);
+		return;
+	}
+	*copy = device_host_tensor(device, tensor.dtype(), tensor.shape());
+	if (copy->IsInitialized())
+		context->CopyDeviceTensorToCPU(from.get(), name, device, copy.get(), copied);
 	else
-		context->CopyDeviceTensorToCPU(
-			from.get(), name, device, copy.get(),
-			[from, copy, done = std::move(done)](const absl::Status &status) {
-				done(status, *copy);
-			});
+		copied(absl::ResourceExhaustedError("no memory to copy " + name));
 }
 
 void device_from_host(const Tensor &tensor, tensorflow::Device *device,

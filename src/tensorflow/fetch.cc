@@ -190,7 +190,7 @@ void Fetch::by_weft()
 void Fetch::call_ended(weft_op *op)
 {
 	if (weft_op_status(op) != WEFT_OK)
-		fail_weft(op);
+		fail_call(op);
 	Unref();
 }
 
@@ -250,7 +250,8 @@ void Fetch::body_ended(weft_op *op)
 	unsigned flags = 0;
 
 	if (weft_op_status(op) != WEFT_OK) {
-		fail_weft(op);
+		/* The reply has come, but for its attachment the peer is to be there, too. */
+		fail_weft(op, false);
 		return;
 	}
 	(void)weft_op_tensor(op, &flags);
@@ -265,38 +266,49 @@ void Fetch::body_ended(weft_op *op)
 }
 
 /*
- * Tell of a failure of weft's, unless gRPC can do what weft never could with this peer, or a new
+ * Tell of a call that has failed, unless gRPC can do what weft could not with this peer, or a new
  * link what a dead one could not.
  */
-void Fetch::fail_weft(weft_op *op)
+void Fetch::fail_call(weft_op *op)
 {
 	enum weft_status code = weft_op_status(op);
-	const char *why = weft_op_message(op);
-	const void *details;
-	size_t bytes;
-	absl::Status failed;
-	/* A peer that has answered is not lost, even if what it answers is UNAVAILABLE. */
-	bool answered = weft_op_executed(op) == WEFT_EXECUTED_YES;
-	bool live = !answered && code != WEFT_CANCELLED && status().ok();
-	bool lost = live && code == WEFT_UNAVAILABLE;
-	bool unheard = live && weft_op_executed(op) == WEFT_EXECUTED_NO;
+	bool unheard = weft_op_executed(op) == WEFT_EXECUTED_NO && code != WEFT_CANCELLED &&
+		       status().ok();
 
-	if (answered)
-		transport_->came(peer_.get(), "");
-	/* Other users, other releases and other networks are for gRPC, whatever the status. */
-	if (unheard && !peer_->met) {
-		transport_->avoid(peer_, why);
-		run_([this] { without_weft(); });
-		return;
-	}
-	if (unheard && lost && !again_) {
+	if (unheard && code == WEFT_UNAVAILABLE && !again_) {
 		/* A peer that stood still has links that are dead; it may be there over a new one. */
 		again_ = true;
 		run_([this] { by_weft(); });
-		return;
+	} else if (unheard && code == WEFT_RESOURCE_EXHAUSTED) {
+		/* Memory that is short now may be there for the next fetch. */
+		run_([this] { without_weft(); });
+	} else if (unheard && !peer_->met) {
+		/* Other users, other releases and other networks, whatever the status. */
+		transport_->avoid(peer_, weft_op_message(op));
+		run_([this] { without_weft(); });
+	} else {
+		fail_weft(op, weft_op_executed(op) == WEFT_EXECUTED_YES);
 	}
+}
+
+/* Tell of a failure of weft's.  A peer that has @answered is not lost, be it with UNAVAILABLE. */
+void Fetch::fail_weft(weft_op *op, bool answered)
+{
+	enum weft_status code = weft_op_status(op);
+	const char *why = weft_op_message(op);
+	bool live = !answered && status().ok();
+	bool lost = live && code == WEFT_UNAVAILABLE;
+	const void *details;
+	size_t bytes;
+	absl::Status failed;
+
+	if (answered)
+		transport_->came(peer_.get(), "");
 	if (lost)
 		transport_->forget(peer_, why);
+	/* Nobody here has cancelled: the peer has withdrawn what it had offered. */
+	if (live && code == WEFT_CANCELLED)
+		code = WEFT_UNAVAILABLE;
 	failed = status_of(code, text(), (why + remote_words(origin_.task, lost)).c_str());
 	details = weft_call_details(op, &bytes);
 	status_add_details(&failed, details, details ? bytes : 0);
@@ -309,7 +321,10 @@ void Fetch::copy_to_device(const tensorflow::Tensor &host, tensorflow::Device *d
 	counters_add("received_copied");
 	device_from_host(host, device, context, to, [this](const absl::Status &status) {
 		note(status);
-		copied();
+		/* The device's thread goes on with other copies; the fetch may be gone inside. */
+		Ref();
+		run_([this] { copied(); });
+		Unref();
 	});
 }
 

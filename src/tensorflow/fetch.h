@@ -88,7 +88,7 @@ protected:
 	/* The end, in a thread of TensorFlow's: status() tells how. */
 	virtual void ended() = 0;
 
-	/* The end of copy_to_device(), in a thread of the device's: status() tells how. */
+	/* The end of copy_to_device(), in a thread of TensorFlow's: status() tells how. */
 	virtual void copied() = 0;
 
 	/* Returns what is done, for errors: "receiving x". */
@@ -105,7 +105,8 @@ private:
 	void call_ended(weft_op *op);
 	void read(void *into, size_t bytes);
 	void body_ended(weft_op *op);
-	void fail_weft(weft_op *op);
+	void fail_call(weft_op *op);
+	void fail_weft(weft_op *op, bool answered);
 
 	const TransportPtr transport_;
 	const Run run_;

@@ -168,14 +168,22 @@ absl::Status Receive::accept(const Weft__Tensorflow__Have *have, size_t bytes, v
 	return absl::OkStatus();
 }
 
-/* Make the tensor of the TensorProto that came. */
+/*
+ * Make the tensor of the TensorProto that came.  One with fewer elements than its shape says is
+ * filled up by TensorFlow; no sender makes such, and they could take any memory.
+ */
 absl::Status Receive::unpack()
 {
 	tensorflow::TensorProto proto;
+	TensorShape shape;
 	Tensor bytes = std::move(tensor_);
 
 	tensor_ = Tensor();
-	if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.TotalBytes())))
+	if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.TotalBytes())) ||
+	    !tensorflow::DataType_IsValid(proto.dtype()) ||
+	    tensorflow::DataTypeCanUseMemcpy(proto.dtype()) ||
+	    !TensorShape::BuildTensorShape(proto.tensor_shape(), &shape).ok() ||
+	    static_cast<size_t>(shape.num_elements()) > bytes.TotalBytes())
 		return absl::DataLossError("weft: " + text() + ": what came is no tensor");
 	return edge_.device->MakeTensorFromProto(proto, edge_.args.alloc_attrs, &tensor_);
 }

@@ -57,7 +57,8 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 		answer.fail(status);
 		return;
 	}
-	number = waiting_add(answer, env_, [this, step = want->step] { give_up(step); });
+	/* The step of a call whose caller has gone ends here, too: TensorFlow does that by itself. */
+	number = waiting_add(answer, env_, [this, step = want->step] { AbortStep(step); });
 	env_->rendezvous_mgr->RecvLocalAsync(
 		want->step, parsed,
 		[answer, device, number, pool = env_->compute_pool](
@@ -82,11 +83,6 @@ void WeftWorker::serve_buffer(const Weft__Tensorflow__WantBuffer *want,
 			      Weft__Tensorflow__Have_Closure closure, void *closure_data)
 {
 	collectives_serve(env_, want, closure, closure_data);
-}
-
-void WeftWorker::give_up(int64_t step)
-{
-	work_schedule(env_->compute_pool, [this, step] { AbortStep(step); });
 }
 
 }  // namespace weft_tensorflow

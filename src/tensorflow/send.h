@@ -35,9 +35,6 @@ public:
 	void serve_buffer(const Weft__Tensorflow__WantBuffer *want,
 			  Weft__Tensorflow__Have_Closure closure, void *closure_data);
 
-	/* Abort @step, whose peer has given up, in a thread of TensorFlow's. */
-	void give_up(int64_t step);
-
 private:
 	Transport *const transport_;
 };

@@ -20,6 +20,7 @@ using tensorflow::ServerFactory;
 using tensorflow::ServerInterface;
 
 constexpr char kProtocol[] = "grpc+weft";
+constexpr int kStopTries = 100; /* each takes a tenth of a second, if calls are left */
 
 std::string task_of(const ServerDef &def)
 {
@@ -43,16 +44,6 @@ public:
 	}
 };
 
-/* End all steps of @collectives, where this release of TensorFlow has a function for that. */
-template <typename T> auto clean_up(T *collectives, int) -> decltype(collectives->CleanupAll())
-{
-	collectives->CleanupAll();
-}
-
-template <typename T> void clean_up(T *, long)
-{
-}
-
 /* Say which devices of the server's gain, and how: those of the host need no word. */
 void log_devices(tensorflow::DeviceMgr *devices)
 {
@@ -75,15 +66,15 @@ WeftServer::~WeftServer()
 {
 	if (!transport_)
 		return;
-	transport_->drain();
-	/* A call that waits for a tensor is answered by the end of its step. */
-	if (worker_env()->rendezvous_mgr)
-		worker_env()->rendezvous_mgr->CleanupAll();
-	if (worker_env()->collective_executor_mgr)
-		clean_up(worker_env()->collective_executor_mgr.get(), 0);
-	/* A step that has not begun has nothing to clean up. */
-	waiting_end(worker_env());
-	transport_->stop();
+	transport_->refuse();
+	/* A call that was begun just before may be added only now. */
+	for (int i = 0; !transport_->is_idle(); i++) {
+		if (i == kStopTries) {
+			LOG(WARNING) << "weft: a server ends with calls of peers under way";
+			break;
+		}
+		waiting_end(worker_env());
+	}
 }
 
 tensorflow::CollectiveExecutorMgrInterface *
@@ -129,6 +120,7 @@ absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devi
 
 absl::Status WeftServer::UpdateServerDef(const ServerDef &def)
 {
+	std::unique_lock<std::mutex> l = collectives_lock(); /* peers' calls find the old, or ours */
 	absl::Status status = GrpcServer::UpdateServerDef(def);
 	tensorflow::WorkerEnv *env = worker_env();
 

@@ -25,7 +25,10 @@ public:
 				   std::unique_ptr<tensorflow::ServerInterface> *server);
 	~WeftServer() override;
 
-	/* TensorFlow makes new collectives of its own here, for which those over weft take the place. */
+	/*
+	 * TensorFlow makes new collectives of its own here, for which those over weft take the place.
+	 * It does so, too, for eager code of another task that connects to this one; those stay.
+	 */
 	absl::Status UpdateServerDef(const tensorflow::ServerDef &def) override;
 
 private:

@@ -16,7 +16,7 @@
 namespace weft_tensorflow {
 namespace {
 
-constexpr uint64_t kStopNs = 10ull * 1000 * 1000 * 1000;
+constexpr uint64_t kIdleNs = 100ull * 1000 * 1000;
 
 void log_line(void *, int level, const char *line)
 {
@@ -254,16 +254,15 @@ void Transport::came(Peer *peer, const std::string &provider)
 		  << " come over " << provider;
 }
 
-void Transport::drain()
+void Transport::refuse()
 {
+	service_->worker = nullptr;
 	weft_node_drain(node_, 0);
 }
 
-void Transport::stop()
+bool Transport::is_idle()
 {
-	if (weft_node_drain(node_, kStopNs))
-		LOG(WARNING) << "weft: " << weft_error();
-	service_->worker = nullptr;
+	return !weft_node_drain(node_, kIdleNs);
 }
 
 }  // namespace weft_tensorflow

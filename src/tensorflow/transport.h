@@ -94,14 +94,14 @@ public:
 	 */
 	void came(Peer *peer, const std::string &provider);
 
-	/* Let @worker answer calls of peers, until stop(). */
+	/* Let @worker answer calls of peers, until refuse(). */
 	void serve(WeftWorker *worker) { service_->worker = worker; }
 
-	/* Refuse calls of peers from now on. */
-	void drain();
+	/* Refuse calls of peers from now on, but for one that is being begun. */
+	void refuse();
 
-	/* Wait until the calls of peers that are left have been answered, at most ten seconds. */
-	void stop();
+	/* Returns whether all calls of peers have been answered; waits a tenth of a second for it. */
+	bool is_idle();
 
 private:
 	Transport();

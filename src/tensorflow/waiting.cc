@@ -47,9 +47,10 @@ void cancelled(void *number)
 
 	if (!take(reinterpret_cast<uintptr_t>(number), &call))
 		return;
-	call.answer.fail(absl::CancelledError(call.answer.key + ": the caller has given up"));
+	/* The server, which ends once its calls are answered, is there until then. */
 	if (call.given_up)
 		call.given_up();
+	call.answer.fail(absl::CancelledError(call.answer.key + ": the caller has given up"));
 }
 
 }  // namespace

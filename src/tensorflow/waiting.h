@@ -20,8 +20,9 @@
 namespace weft_tensorflow {
 
 /*
- * Add the call of @answer, which the server of @env waits with; @given_up is called on weft's
- * thread when the caller gives up.  Returns the call's number.  Threads: callback.
+ * Add the call of @answer, which the server of @env waits with.  When its caller gives up,
+ * @given_up is called on weft's thread, and then the call is answered.  Returns the call's number.
+ * Threads: callback.
  */
 uint64_t waiting_add(const Answer &answer, const tensorflow::WorkerEnv *env,
 		     std::function<void()> given_up = nullptr);

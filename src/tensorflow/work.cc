@@ -24,7 +24,8 @@ public:
 		std::lock_guard<std::mutex> l(lock_);
 
 		queue_.push_back(std::move(work));
-		if (idle_) {
+		/* An idle thread that was notified counts as idle until it runs. */
+		if (queue_.size() <= static_cast<size_t>(idle_)) {
 			more_.notify_one();
 		} else if (threads_ < kThreadsMax) {
 			std::thread([this] { run(); }).detach();

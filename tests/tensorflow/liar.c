@@ -32,6 +32,12 @@ static const unsigned char negative_proto[] = { 8, 1, 18, 13, 18, 11, 8, 0xfb, 0
 						0xff, 0xff, 0xff, 0xff, 0xff, 1 };
 /* A TensorProto: of type 9999. */
 static const unsigned char unknown_proto[] = { 8, 0x8f, 0x4e, 18, 4, 18, 2, 8, 4 };
+/* A TensorProto: 2^40 strings, of which it has one, of no bytes. */
+static const unsigned char many_proto[] = { 8, 7, 18, 9, 18, 7, 8, 128, 128, 128, 128, 128, 32,
+					    66, 0 };
+/* A TensorProto: four numbers of float32, whole. */
+static const unsigned char plain_proto[] = { 8, 1, 18, 4, 18, 2, 8, 4, 34, 16, 0, 0, 128, 63, 0, 0,
+					     128, 63, 0, 0, 128, 63, 0, 0, 128, 63 };
 /* A TensorProto: a variant of one element whose bytes are none. */
 static const unsigned char variant_proto[] = { 8, 21, 18, 4, 18, 2, 8, 1, 34, 3, 0xff, 0xff, 0xff };
 static int64_t many_dims[300];
@@ -71,6 +77,8 @@ static const struct lie lies[] = {
 	{ "lie_packed_big", FLOAT32, 1, { 4 }, 1, BODY(big_proto) },
 	{ "lie_packed_negative", FLOAT32, 1, { 4 }, 1, BODY(negative_proto) },
 	{ "lie_packed_unknown", FLOAT32, 1, { 4 }, 1, BODY(unknown_proto) },
+	{ "lie_packed_many", STRING, 1, { 4 }, 1, BODY(many_proto) },
+	{ "lie_packed_plain", FLOAT32, 1, { 4 }, 1, BODY(plain_proto) },
 	{ "lie_packed_variant", FLOAT32, 1, { 4 }, 1, BODY(variant_proto) },
 	{ "lie_packed_huge", FLOAT32, 1, { 4 }, 1, .body = numbers, .body_bytes = HUGE_BYTES },
 	{ "lie_dead_body", FLOAT32, 1, { 4 }, BODY(numbers) },

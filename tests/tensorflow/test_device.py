@@ -55,6 +55,23 @@ def dead_on_device(server, take):
     return float(graphs.session(server, build))
 
 
+def list_through_devices(server):
+    """A variant, which is a list of tensors, goes to a device, to another, and to the host."""
+    def build(tf, _):
+        with tf.device(graphs.WORKER + HOST):
+            rows = tf.fill([4, 1000], 1.5)
+            there = tf.raw_ops.TensorListFromTensor(tensor=rows, element_shape=[1000])
+        for place in (graphs.PS + DEVICE, graphs.WORKER + DEVICE, graphs.PS + HOST):
+            with tf.device(place):
+                there = tf.identity(there)
+        with tf.device(graphs.WORKER + HOST):
+            return tf.reduce_sum(tf.raw_ops.TensorListStack(
+                input_handle=there, element_shape=[1000], element_dtype=tf.float32,
+                num_elements=4))
+
+    return float(graphs.session(server, build))
+
+
 def broadcast(_server, elements):
     """The first worker's tensor goes to the device of the other: what both have then."""
     import tensorflow as tf
@@ -115,6 +132,7 @@ class Device:
         self.assertEqual(tasks.call('worker:0', round_trip, NUMBERS, graphs.SHAPES), [])
         self.assertEqual(tasks.call('worker:0', dead_on_device, True), 3000.0)
         self.assertEqual(tasks.call('worker:0', dead_on_device, False), 2000.0)
+        self.assertEqual(tasks.call('worker:0', list_through_devices), 6000.0)
         for name in tasks.tasks:
             self.check_weft_carried(tasks, name)
             self.assertRegex(tasks.log(name), 'weft: tensors of .*/device:GPU_LIKE:0 go by way of')
