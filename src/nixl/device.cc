@@ -13,6 +13,7 @@ namespace {
 
 /* Numbers of CUDA's driver interface, which never change. */
 constexpr int kMemoryType = 2;    /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+constexpr int kIsManaged = 8;     /* CU_POINTER_ATTRIBUTE_IS_MANAGED */
 constexpr int kDeviceOrdinal = 9; /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
 constexpr unsigned kDeviceMemory = 2; /* CU_MEMORYTYPE_DEVICE */
 
@@ -45,7 +46,7 @@ Ask driver()
 Status device_of(uintptr_t memory, struct weft_device *device)
 {
 	Ask ask = driver();
-	unsigned type = 0;
+	unsigned type = 0, managed = 0;
 	int ordinal = 0;
 
 	if (!ask) {
@@ -53,7 +54,7 @@ Status device_of(uintptr_t memory, struct weft_device *device)
 		return NOT_SUPPORTED;
 	}
 	if (ask(&type, kMemoryType, memory) || type != kDeviceMemory ||
-	    ask(&ordinal, kDeviceOrdinal, memory)) {
+	    ask(&managed, kIsManaged, memory) || managed || ask(&ordinal, kDeviceOrdinal, memory)) {
 		log_line(LOG_ERROR, "memory at %#zx is no GPU's, CUDA says", memory);
 		return NOT_SUPPORTED;
 	}

@@ -51,15 +51,51 @@ int Listener::next(Share *share)
 	return window_ ? weft_window_next(window_, &options, nullptr) : -ECANCELED;
 }
 
-void Listener::go_on(Share *share)
+/* Note that a share is missing. */
+void Listener::miss()
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	missing_++;
+}
+
+/* Returns whether a share is missing, which the caller makes then. */
+bool Listener::make_up()
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	if (!missing_)
+		return false;
+	missing_--;
+	return true;
+}
+
+/* Begin the next operation with @share, which is gone if that fails. */
+bool Listener::begin(Share *share)
 {
 	int err = (*share)->next(share);
 
-	if (err) {
-		if (err != -ECANCELED)
-			log_line(LOG_ERROR, "notes of a window are not taken any more: %s",
-				 weft_error());
-		delete share;
+	if (!err)
+		return true;
+	if (err != -ECANCELED) {
+		(*share)->miss();
+		log_line(LOG_ERROR, "fewer notes of a window are taken at once: %s", weft_error());
+	}
+	delete share;
+	return false;
+}
+
+/* Take the next note with @share, and make up for shares that are missing. */
+void Listener::go_on(Share *share)
+{
+	Share listener = *share;
+
+	while (begin(share) && listener->make_up()) {
+		share = new (std::nothrow) Share(listener);
+		if (!share) {
+			listener->miss();
+			return;
+		}
 	}
 }
 

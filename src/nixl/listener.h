@@ -37,10 +37,14 @@ private:
 
 	static void came(struct weft_op *op, void *arg);
 	static void go_on(Share *share);
+	static bool begin(Share *share);
 	int next(Share *share);
+	void miss();
+	bool make_up();
 
 	std::mutex lock_;
 	struct weft_window *window_; /* NULL: stopped */
+	unsigned missing_ = 0; /* shares for which there was no memory */
 	const std::shared_ptr<Inbox> inbox_;
 };
 

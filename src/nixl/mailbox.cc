@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include <weft/memory.h>
 #include <weft/tensor.h>
 
 #include "log.h"
@@ -11,8 +12,8 @@
 namespace weft_nixl {
 namespace {
 
-constexpr unsigned kNotesAtOnce = 32;     /* notes that are taken in one turn of weft's: not tuned yet */
-constexpr unsigned kLettersMax = 8; /* long notifications that may wait for room in the inbox */
+constexpr unsigned kNotesAtOnce = 32; /* notes taken in one turn of weft's: not tuned yet */
+constexpr unsigned kLettersMax = 8;   /* long notifications that may wait for room in the inbox */
 
 }  // namespace
 
@@ -24,6 +25,7 @@ Status Mailbox::open(struct weft_node *node, std::shared_ptr<Inbox> inbox)
 	struct weft_op *receive;
 	int err;
 
+	node_ = node;
 	inbox_ = std::move(inbox);
 	err = weft_window_open(node, &byte_, sizeof(byte_), WEFT_WINDOW_WRITE, &window_);
 	if (!err)
@@ -66,6 +68,7 @@ void Mailbox::came(struct weft_op *op, void *arg)
 			room = mailbox->inbox_->add(tensor->data, bytes);
 		if (!room) {
 			/* An operation that is not freed takes one of the places for long ones. */
+			weft_free(mailbox->node_, weft_op_take(op));
 			mailbox->inbox_->when_empty([op] { weft_op_free(op); });
 			return;
 		}

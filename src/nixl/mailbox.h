@@ -38,6 +38,7 @@ public:
 private:
 	static void came(struct weft_op *op, void *arg);
 
+	struct weft_node *node_ = nullptr;
 	char byte_ = 0;
 	std::string descriptor_;
 	std::shared_ptr<Inbox> inbox_;

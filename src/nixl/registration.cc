@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "registration.h"
 
-#include <vector>
-
 #include "device.h"
 #include "log.h"
 #include "status.h"
@@ -58,25 +56,32 @@ Status Registration::open_window(struct weft_node *node, std::shared_ptr<Inbox> 
 	return err ? status_of_error(err, "memory is not registered") : SUCCESS;
 }
 
+/* Returns a user that has not been told to end, and counts as told; NULL: all have.  Locked. */
+std::shared_ptr<Transfer> Registration::untold()
+{
+	for (auto &[_, user] : users_) {
+		auto transfer = user.told ? nullptr : user.transfer.lock();
+
+		user.told = true;
+		if (transfer)
+			return transfer;
+	}
+	return nullptr;
+}
+
 void Registration::close()
 {
 	std::unique_lock<std::mutex> guard(lock_);
 
 	closing_ = true;
 	/* A transfer that is cancelled takes the lock when it leaves. */
-	while (!users_.empty()) {
-		std::vector<std::shared_ptr<Transfer>> users;
-
-		for (auto &user : users_)
-			if (auto transfer = user.second.lock())
-				users.push_back(std::move(transfer));
+	while (auto transfer = untold()) {
 		guard.unlock();
-		for (auto &transfer : users)
-			transfer->cancel();
-		users.clear();
+		transfer->cancel();
+		transfer.reset();
 		guard.lock();
-		left_.wait(guard, [this] { return users_.empty(); });
 	}
+	left_.wait(guard, [this] { return users_.empty(); });
 	guard.unlock();
 	if (listener_)
 		listener_->stop();
@@ -94,7 +99,7 @@ bool Registration::enter(const std::shared_ptr<Transfer> &transfer)
 	std::lock_guard<std::mutex> guard(lock_);
 
 	if (!closing_)
-		users_[transfer.get()] = transfer;
+		users_[transfer.get()] = {transfer, false};
 	return !closing_;
 }
 

@@ -56,6 +56,12 @@ public:
 	const struct weft_device &device() const { return device_; }
 
 private:
+	struct User {
+		std::weak_ptr<Transfer> transfer;
+		bool told; /* to end: the memory is being deregistered */
+	};
+
+	std::shared_ptr<Transfer> untold();
 	Status open_window(struct weft_node *node, std::shared_ptr<Inbox> inbox);
 
 	const uintptr_t address_;
@@ -68,7 +74,7 @@ private:
 	std::mutex lock_;
 	std::condition_variable left_;
 	bool closing_ = false;
-	std::unordered_map<const Transfer *, std::weak_ptr<Transfer>> users_;
+	std::unordered_map<const Transfer *, User> users_;
 };
 
 }  // namespace weft_nixl

@@ -26,14 +26,18 @@ Transfer::Transfer(Direction direction, std::shared_ptr<Connection> connection,
 }
 
 Transfer::Part *Transfer::part_for(const std::shared_ptr<RemoteWindow> &window,
-				   const struct weft_device &device)
+				   const Registration &registration)
 {
+	const Registration *here = direction_ == READ ? &registration : nullptr;
+	const struct weft_device &device = registration.device();
+
 	/* The last part first: lists mostly stay in one window for long. */
 	for (auto part = parts_.rbegin(); part != parts_.rend(); ++part)
-		if (part->window == window && part->device.type == device.type &&
-		    part->device.id == device.id && part->blocks.size() < WEFT_BLOCKS_MAX)
+		if (part->window == window && part->here == here &&
+		    part->device.type == device.type && part->device.id == device.id &&
+		    part->blocks.size() < WEFT_BLOCKS_MAX)
 			return &*part;
-	parts_.push_back({window, device, {}});
+	parts_.push_back({window, here, device, {}});
 	return &parts_.back();
 }
 
@@ -56,7 +60,7 @@ Status Transfer::add(const std::shared_ptr<Registration> &registration, uintptr_
 		return INVALID_PARAMETER;
 	}
 	use(registration);
-	part_for(window, registration->device())->blocks.push_back(block);
+	part_for(window, *registration)->blocks.push_back(block);
 	return SUCCESS;
 }
 
@@ -84,17 +88,18 @@ Status Transfer::add_own(const std::shared_ptr<Registration> &from, uintptr_t he
 	return SUCCESS;
 }
 
-/* Enter at all registrations.  False: one is closing, or there is no memory. */
-bool Transfer::enter()
+/* Enter at all registrations.  CANCELED: one is closing. */
+Status Transfer::enter()
 {
-	try {
-		for (auto &registration : registrations_)
-			if (!registration->enter(self_))
-				return false;
-	} catch (const std::bad_alloc &) {
-		return false;
-	}
-	return true;
+	return status_guard([this] {
+		for (auto &registration : registrations_) {
+			if (registration->enter(self_))
+				continue;
+			log_line(LOG_ERROR, "memory of a transfer is being deregistered");
+			return CANCELED;
+		}
+		return SUCCESS;
+	});
 }
 
 /* Leave all registrations, also those that were not entered. */
@@ -119,6 +124,7 @@ void Transfer::start()
 Status Transfer::post(std::string notification, Copier *copier)
 {
 	bool rides = parts_.size() == 1 && notification.size() <= WEFT_NOTE_BYTES_MAX;
+	Status entered;
 
 	if (notification.size() > kNotificationBytesMax) {
 		log_line(LOG_ERROR, "a notification of %zu bytes is too long", notification.size());
@@ -131,10 +137,10 @@ Status Transfer::post(std::string notification, Copier *copier)
 	to_notify_ = !notification_.empty() && !rides;
 	start();
 	/* A registration that was entered may cancel from now on. */
-	if (!enter()) {
-		log_line(LOG_ERROR, "memory of a transfer is being deregistered, or there is none");
+	entered = enter();
+	if (entered != SUCCESS) {
 		to_notify_ = false;
-		fail(NOT_FOUND);
+		fail(entered);
 		drop();
 		return check();
 	}
@@ -296,19 +302,21 @@ void Transfer::finish()
 
 void Transfer::cancel()
 {
-	std::vector<struct weft_op *> ops;
+	std::unique_lock<std::mutex> guard(lock_);
 
 	cancelled_ = true;
-	{
-		std::lock_guard<std::mutex> guard(lock_);
+	if (!pending_)
+		return;
+	/* The handles stay meanwhile; what is begun now sees the cancel by itself. */
+	pending_++;
+	for (size_t i = 0; i < ops_.size(); i++) {
+		struct weft_op *op = ops_[i];
 
-		if (!pending_)
-			return;
-		pending_++;
-		ops = ops_;
-	}
-	for (struct weft_op *op : ops)
+		guard.unlock();
 		weft_cancel(op);
+		guard.lock();
+	}
+	guard.unlock();
 	drop();
 }
 

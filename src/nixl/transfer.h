@@ -3,7 +3,8 @@
  * Transfer: blocks of bytes between memory here and memory of one agent, which may be this one.
  *
  * The blocks are sorted into parts, one for each window there and device here, and at most
- * WEFT_BLOCKS_MAX blocks; a part is one operation of weft.  A notification travels with the only
+ * WEFT_BLOCKS_MAX blocks; a part is one operation of weft.  A read has one for each registration
+ * here, too: what weft registers for a get may have a hole between two.  A notification travels with the only
  * operation if there is one and it fits a note; else by itself, when all parts have ended well.
  *
  * A transfer is posted any number of times, one after the other.  While it is under way it keeps
@@ -62,6 +63,7 @@ public:
 private:
 	struct Part {
 		std::shared_ptr<RemoteWindow> window;
+		const Registration *here; /* NULL: of any, as of a write */
 		struct weft_device device;
 		std::vector<struct weft_block> blocks;
 	};
@@ -72,10 +74,10 @@ private:
 	};
 
 	Part *part_for(const std::shared_ptr<RemoteWindow> &window,
-		       const struct weft_device &device);
+		       const Registration &registration);
 	void use(const std::shared_ptr<Registration> &registration);
 	void start();
-	bool enter();
+	Status enter();
 	void leave();
 	void begin(const Part &part, bool noted);
 	void notify();

@@ -2,6 +2,7 @@
 """Agents of NIXL, each in a process of its own, that a test tells what to do."""
 import ctypes
 import importlib
+import itertools
 import multiprocessing
 import os
 import signal
@@ -46,14 +47,14 @@ class DeviceMemory:
     kind = 'VRAM'
     device = int(os.environ.get('NIXL_TESTS_DEVICE', '0'))
 
-    def __init__(self, size):
+    def __init__(self, size, allocate=('cuMemAlloc_v2',)):
         self.driver = ctypes.CDLL(os.environ.get('WEFT_CUDA', 'libcuda.so.1'))
         self.size = size
         context, memory = ctypes.c_void_p(), ctypes.c_void_p()
         self.call('cuInit', 0)
         self.call('cuDevicePrimaryCtxRetain', ctypes.byref(context), self.device)
         self.call('cuCtxSetCurrent', context)
-        self.call('cuMemAlloc_v2', ctypes.byref(memory), ctypes.c_size_t(size))
+        self.call(allocate[0], ctypes.byref(memory), ctypes.c_size_t(size), *allocate[1:])
         self.base = memory.value
 
     def call(self, function, *arguments):
@@ -200,13 +201,14 @@ class Agent:
         return self.state(self.agent.check_xfer_state, handle)
 
     def give_up(self, operation, to, base, blocks):
-        """Begin a transfer, and release it."""
+        """Begin a transfer, and release it.  How often that was refused, and how long it took."""
         handle = self.begin(operation, to, base, blocks)
         self.agent.transfer(handle)
-        while True:
+        begun = time.monotonic()
+        for refused in itertools.count():
             try:
                 handle.release()
-                return
+                return refused, time.monotonic() - begun
             except Exception:  # it can't be given up yet
                 time.sleep(0.001)
 

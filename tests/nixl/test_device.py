@@ -53,6 +53,13 @@ class Devices:
             mover.move('WRITE', 'mover', base, [[(0, SIZE // 2, 1000)]])
         self.assertIn('not copied within one agent', mover.printed())
 
+    def test_managed_memory_is_refused_as_a_gpu_s(self):
+        agent = agents.Process('managed', memory=Managed, environment=self.driver)
+        self.addCleanup(agent.end)
+        with self.assertRaises(agents.Refused) as refused:
+            agent.ready()
+        self.assertIn("is no GPU's, CUDA says", str(refused.exception))
+
     def test_blocks_get_from_device_to_host(self):
         self.check(agents.DeviceMemory, agents.HostMemory)
 
@@ -96,6 +103,13 @@ class NoDevice(unittest.TestCase):
         with self.assertRaises(agents.Refused) as refused:
             agent.ready()
         self.assertIn('no CUDA in this process', str(refused.exception))
+
+
+class Managed(agents.DeviceMemory):
+    """A buffer that CUDA moves between the host and a device."""
+
+    def __init__(self, size):
+        super().__init__(size, ('cuMemAllocManaged', 1))   # CU_MEM_ATTACH_GLOBAL
 
 
 class NoMemory(agents.HostMemory):

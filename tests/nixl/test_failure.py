@@ -9,6 +9,7 @@ import agents
 
 ALL = os.environ.get('NIXL_TESTS_ALL')
 SIZE = 32 << 20
+PAGE = 4096
 # A dead process of this host is known at once, one elsewhere after WEFT_LOST, 3 s: the rest is for
 # a busy machine.
 SOON_S = 30
@@ -135,6 +136,27 @@ class Failures(Two):
         self.here.register()
         self.assertEqual(self.here.move('READ', 'there', self.base, [[(0, 0, SIZE)]]), ['DONE'])
         self.assertEqual(self.here.content(), self.there.content())
+
+    def test_a_write_to_an_agent_that_is_stopped_is_given_up_and_moves_nothing_after_that(self):
+        self.assertEqual(self.here.move('WRITE', 'there', self.base, [[(0, 0, SIZE)]]), ['DONE'])
+        self.there.fill(1)
+        self.here.fill(2)
+        before, written = self.there.content(), self.here.content()
+        os.kill(self.there.process.pid, signal.SIGSTOP)
+        try:
+            refused, took = self.here.give_up('WRITE', 'there', self.base, [(0, 0, SIZE)])
+            self.assertLessEqual(refused, 1)
+            self.assertLess(took, SOON_S)
+            self.here.fill(3)
+        finally:
+            os.kill(self.there.process.pid, signal.SIGCONT)
+        time.sleep(1)  # a read that goes on, if one did, would be seen below
+        now = self.there.content()
+        for at in range(0, SIZE, PAGE):
+            page = slice(at, at + PAGE)
+            if now[page] not in (before[page], written[page]):
+                self.assertTrue(all(byte in either for byte, either in
+                                    zip(now[page], zip(before[page], written[page]))))
 
 
 class Descriptions(Two, unittest.TestCase):
