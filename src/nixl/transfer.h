@@ -4,8 +4,9 @@
  *
  * The blocks are sorted into parts, one for each window there and device here, and at most
  * WEFT_BLOCKS_MAX blocks; a part is one operation of weft.  A read has one for each registration
- * here, too: what weft registers for a get may have a hole between two.  A notification travels with the only
- * operation if there is one and it fits a note; else by itself, when all parts have ended well.
+ * here, too: what weft registers for a get may have a hole between two.  A notification travels
+ * with the only operation if there is one and it fits a note; else by itself, when all parts have
+ * ended well.
  *
  * A transfer is posted any number of times, one after the other.  While it is under way it keeps
  * itself alive, so that its program may give it up, and the memory here entered at its
