@@ -111,6 +111,37 @@ def test_collectives_give_what_pytorch_says(tmp_path, ranks, provider, device):
 
 
 @pytest.mark.parametrize('device', DEVICES)
+def test_sparse_tensors_are_summed_up(tmp_path, device):
+    ends_well(tmp_path, '''
+        # Rank 1 has no element; the others have one each, and share the last.
+        places = [[]] if rank == 1 else [[rank, size]]
+        values = torch.zeros(0, 2) if rank == 1 else torch.tensor([[1.0, 2.0], [rank + 3.0, 5.0]])
+        x = torch.sparse_coo_tensor(torch.tensor(places, dtype=torch.int64), values, (size + 1, 2))
+        dist.all_reduce(x)
+        assert x.is_sparse and x.device.type == device
+        expected = torch.tensor([[1.0, 2.0]] * size + [[sum(everyone) - 1 + 3.0 * (size - 1), 5.0 * (size - 1)]])
+        expected[1] = 0
+        assert torch.equal(x.to_dense(), expected), x.to_dense()
+        try:
+            dist.all_reduce(x, dist.ReduceOp.MAX)
+        except RuntimeError as error:
+            assert 'summed up' in str(error), error
+        else:
+            raise AssertionError('a maximum of sparse tensors')
+    ''', device=device)
+
+
+def test_groups_work_with_pytorch_s_checks_of_the_level_detail(tmp_path, monkeypatch):
+    monkeypatch.setenv('TORCH_DISTRIBUTED_DEBUG', 'DETAIL')
+    ends_well(tmp_path, '''
+        group = dist.new_group(everyone)
+        out = [None] * size
+        dist.all_gather_object(out, rank, group=group)
+        assert out == list(everyone)
+    ''')
+
+
+@pytest.mark.parametrize('device', DEVICES)
 def test_tensors_pass_between_two_ranks_by_tag(tmp_path, device):
     ends_well(tmp_path, '''
         right, left = (rank + 1) % size, (rank - 1) % size

@@ -17,8 +17,11 @@ __all__ = ['WeftBackend', 'node', 'register']
 def _create(options, backend_options):
     """What PyTorch calls for a new group."""
     del backend_options
-    return WeftBackend(options.store, options.group_rank, options.group_size, options.timeout,
-                       options.group_id)
+    backend = WeftBackend(options.store, options.group_rank, options.group_size, options.timeout,
+                          options.group_id)
+    if dist.get_debug_level() == dist.DebugLevel.DETAIL:
+        backend.keep()   # the wrapper of that level keeps no object of Python's
+    return backend
 
 
 def register():

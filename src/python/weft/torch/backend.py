@@ -17,6 +17,7 @@ from torch._C._distributed_c10d import Backend as C10dBackend
 from torch._C._distributed_c10d import ReduceOp
 
 import weft
+from . import sparse
 from .host import Host, flat, row
 from .work import ReceiveWork, Reaper, Work, error_of
 
@@ -29,6 +30,7 @@ Base = C10dBackend if hasattr(C10dBackend, 'all_gather_single') else dist.Proces
 
 _lock = threading.Lock()
 _open = []   # the process's node and its reaper, once a group needs them
+_kept = set()   # backends that only C++ has otherwise
 
 
 def _forget():
@@ -145,8 +147,13 @@ class WeftBackend(Base):
 
     _set_default_timeout = set_timeout
 
+    def keep(self):
+        """Live until shutdown(), whoever else needs the object."""
+        _kept.add(self)
+
     def shutdown(self):
         self._group.close()
+        _kept.discard(self)
 
     abort = shutdown
 
@@ -205,11 +212,33 @@ class WeftBackend(Base):
 
     def allreduce(self, tensors, options):
         word = reduction_of(options.reduceOp)
+        if any(tensor.is_sparse for tensor in tensors):
+            return self._allreduce_sparse(one_of(tensors), word)
         return self._collective(tensors, lambda host: [
             self._group.all_reduce(host.both(tensor), op=word, timeout=self._timeout)
             for tensor in tensors])
 
     allreduce_coalesced = allreduce
+
+    def _allreduce_sparse(self, tensor, word):
+        """All ranks' elements come to each, which adds them up: as gloo does."""
+        if word != 'sum':
+            raise RuntimeError('weft: sparse tensors are summed up, and not combined by %s' % word)
+        own, came = sparse.parts_of(tensor), []
+
+        def begin(host):
+            del host
+            keys = ['sparse %d, %s' % (self._sequence, what) for what in ('places', 'values')]
+            others = [rank for rank in range(self._size) if rank != self._me]
+            came[:] = [[self._node.recv(self._step, key, peer=self._peers[rank],
+                                        timeout=self._timeout) for key in keys] for rank in others]
+            return [one for pair in came for one in pair] + [
+                self._send(part, rank, key) for rank in others for part, key in zip(own, keys)]
+
+        def add():
+            sparse.add(tensor, [own] + [[torch.from_dlpack(part.result(0)) for part in pair]
+                                        for pair in came])
+        return self._collective([tensor], begin, add)
 
     def reduce(self, tensors, options):
         word, root = reduction_of(options.reduceOp), options.rootRank == self._me
