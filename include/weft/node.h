@@ -75,7 +75,10 @@ struct weft_node_options {
  * Open a node, whose door listens when the function returns.  Returns @node owned: free it with
  * weft_node_close().  -EINVAL: an option is wrong.  -ENODATA: no provider fits.  -EACCES: an
  * address beyond loopback without WEFT_SECURITY=open.  -EADDRINUSE: the address is taken.
- * -EEXIST: two services of one name.  -ELIBACC, -ELIBBAD: as weft_info_open().  Threads: any.
+ * -EEXIST: two services of one name.  -ELIBACC, -ELIBBAD: as weft_info_open().
+ *
+ * Threads: any; the first node of a process sets variables of libfabric, so that other threads of
+ * the program must not use the environment meanwhile.
  */
 WEFT_API int weft_node_open(const struct weft_node_options *options,
 			    struct weft_node **node);

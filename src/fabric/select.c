@@ -77,19 +77,24 @@ struct fi_info *wf_select_hints(enum wf_provider_shape shape, bool device)
 	return hints;
 }
 
-static bool is_named(const struct wf_options *options, const char *name)
+/* Does the user want provider @name, by weft's options or by @filter, which FI_PROVIDER says? */
+static bool is_wanted(const struct wf_options *options, const char *filter, const char *name)
 {
-	const char *filter = wf_environment_get("FI_PROVIDER");
-
 	if (wf_options_lists(options->provider, name))
 		return true;
 	/* "^a,b" says which ones are not wanted. */
 	return filter && *filter != '^' && wf_options_lists(filter, name);
 }
 
+static bool is_named(const struct wf_options *options, const char *name)
+{
+	return is_wanted(options, wf_environment_get("FI_PROVIDER"), name);
+}
+
 /* Make the settings for every libfabric, or for some versions alone, once in the process. */
 static void prepare(const struct wf_options *options, bool by_version)
 {
+	const char *filter = wf_environment_get("FI_PROVIDER");
 	static bool prepared[2];
 	const struct wf_provider_setting *s;
 
@@ -98,7 +103,7 @@ static void prepare(const struct wf_options *options, bool by_version)
 	if (!prepared[false] && !wf_environment_trusted())
 		wf_environment_forget(wf_provider_variables);
 	for (s = wf_provider_settings; s->name && !prepared[by_version]; s++)
-		if ((!s->provider || is_named(options, s->provider)) &&
+		if ((!s->provider || is_wanted(options, filter, s->provider)) &&
 		    (s->before ? by_version && fi_version() < s->before : !by_version))
 			setenv(s->name, s->value, 0);
 	prepared[by_version] = true;

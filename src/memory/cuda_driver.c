@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "util/environment.h"
+#include "util/fork.h"
 #include "util/options.h"
 
 /* The driver's name on every system: it comes with the kernel module, not with a toolkit. */
@@ -270,8 +271,10 @@ static void load(const char *setting)
 	static const char *const variables[] = { "CUDA_", "NVTX_", NULL };
 	const char *file = file_of(setting);
 
+	wf_fork_hold();
 	if (!wf_environment_trusted())
 		wf_environment_forget(variables);
+	wf_fork_let();
 	(void)snprintf(cuda.file, sizeof(cuda.file), "%s", file);
 	cuda.library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	cuda.state = cuda.library ? start()

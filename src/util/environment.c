@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/environment.h"
+#include "util/fork.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,14 @@ bool wf_environment_trusted(void)
 
 const char *wf_environment_get(const char *name)
 {
-	return wf_environment_trusted() ? getenv(name) : NULL;
+	const char *value = NULL;
+
+	if (!wf_environment_trusted())
+		return NULL;
+	wf_fork_hold();
+	value = getenv(name);
+	wf_fork_let();
+	return value;
 }
 
 /* Copy the name in @entry ("NAME=value") to @name if it begins with one of @prefixes. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "util/options.h"
 #include "util/environment.h"
+#include "util/fork.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -443,6 +444,7 @@ size_t wf_options_unknown(char *text, size_t bytes)
 	size_t count = 0, used = 0;
 
 	text[0] = '\0';
+	wf_fork_hold();
 	for (char **at = environ; at && *at && wf_environment_trusted(); at++) {
 		size_t length = strcspn(*at, "=");
 
@@ -453,6 +455,7 @@ size_t wf_options_unknown(char *text, size_t bytes)
 			used += (size_t)snprintf(text + used, bytes - used, "%s%.*s",
 						 used ? ", " : "", (int)length, *at);
 	}
+	wf_fork_let();
 	return count;
 }
 
