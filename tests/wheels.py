@@ -142,17 +142,19 @@ def sanitizer(options):
     return {'LD_PRELOAD': ' '.join(libraries), 'ASAN_OPTIONS': options}
 
 
-def install(python, weft, source, name, flags=''):
+def install(python, weft, source, name, flags='', settings=None):
     """Build the package at @source against the libweft of the build @weft, and install it in a folder
-    of that build called @name, unless it is there.  The folder, for PYTHONPATH."""
+    of that build called @name, unless it is there.  The folder, for PYTHONPATH.  @flags are the
+    compiler's and the linker's, @settings of the environment of what is built and run for that."""
     work = os.path.join(os.path.abspath(weft), 'tests', name)
     site = os.path.join(work, 'site')
     build_once(work, digest(python, weft, source),
-               lambda: pip(python, weft, source, work, ['install', '--no-index', '--target', site], flags))
+               lambda: pip(python, weft, source, work, ['install', '--no-index', '--target', site],
+                           flags, settings))
     return site
 
 
-def pip(python, weft, source, work, command, flags=''):
+def pip(python, weft, source, work, command, flags='', settings=None):
     """Let pip do @command with a copy of the package at @source, which may be read-only."""
     copy = os.path.join(work, 'source')
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns('__pycache__', 'build'))
@@ -160,7 +162,7 @@ def pip(python, weft, source, work, command, flags=''):
         os.chmod(folder, 0o755)
     path = os.pathsep.join((os.path.dirname(python), os.environ.get('PATH', '')))
     env = dict(os.environ, PATH=path, PKG_CONFIG_PATH=package(weft, work), CXXFLAGS=flags,
-               LDFLAGS=flags)
+               LDFLAGS=flags, **(settings or {}))
     build([python, '-m', 'pip', command[0], '-v', '--disable-pip-version-check', '--no-deps',
            '--no-build-isolation', *command[1:], copy], work, 'the package', env=env)
 

@@ -9,6 +9,7 @@ sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import wheels  # noqa: E402  beside this folder
 from wheels import TOP, Failed, Missing  # noqa: E402,F401
 
+SANITIZE = '-O1 -g -fsanitize=address -fno-omit-frame-pointer'
 NEEDED = ['nanobind', 'scikit-build-core', 'cmake', 'ninja', 'numpy', 'protobuf', 'pytest']
 
 
@@ -35,6 +36,16 @@ def install_wheel(python, build):
     return site
 
 
-def install(python, build):
+def sanitizer():
+    """The environment of a process with the package built so; Python itself leaks, and memory that
+    is kept for a while after its end is no leak of the package."""
+    return wheels.sanitizer('detect_leaks=0:quarantine_size_mb=1')
+
+
+def install(python, build, sanitize=False):
     """Build and install the package, unless it is there.  Its folder, for PYTHONPATH."""
-    return wheels.install(python, build, os.path.join(TOP, 'src', 'python'), 'python')
+    source = os.path.join(TOP, 'src', 'python')
+    if not sanitize:
+        return wheels.install(python, build, source, 'python')
+    # The build loads what it has built, for the stubs of types.
+    return wheels.install(python, build, source, 'python-sanitized', SANITIZE, sanitizer())

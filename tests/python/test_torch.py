@@ -321,29 +321,59 @@ def test_functional_collectives_and_checkpoints_work(tmp_path):
 
 # Failures.
 
+# What a job does with x, a tensor of 1000 numbers, and with y, which is as long for each rank.
+COLLECTIVES = {
+    'all_reduce': 'dist.all_reduce(x)',
+    'reduce': 'dist.reduce(x, 0)',
+    'broadcast': 'dist.broadcast(x, 0)',
+    'all_gather': 'dist.all_gather_into_tensor(y, x)',
+    'reduce_scatter': 'dist.reduce_scatter_tensor(x, y)',
+    'all_to_all': 'dist.all_to_all_single(y, y.clone())',
+    'gather': 'dist.gather(x, list(y.view(size, -1)) if rank == 0 else None)',
+    'scatter': 'dist.scatter(x, list(y.view(size, -1)) if rank == 0 else None)',
+    'barrier': 'dist.barrier()',
+    'send and recv': '''[work.wait() for work in dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, x, (rank + 1) % size),
+         dist.P2POp(dist.irecv, y[:1000], (rank - 1) % size)])]''',
+}
+
+
 @pytest.mark.parametrize('how, seconds', [('SIGKILL', 5), ('SIGSTOP', 15)])
-def test_survivors_hear_of_a_rank_that_is_gone_in_bounded_time(tmp_path, how, seconds):
+@pytest.mark.parametrize('what', COLLECTIVES)
+def test_survivors_hear_of_a_rank_that_is_gone_in_bounded_time(tmp_path, what, how, seconds):
     said = job(tmp_path, '''
+        x, y = torch.ones(1000), torch.ones(1000 * size)
         dist.barrier()
         if rank == 1:
-            threading.Timer(60, os._exit, [0])
-            if os.fork():
-                os.kill(os.getpid(), signal.%s)
-            time.sleep(20)   # the child of a stopped process lets it go on, to be ended
-            os.kill(os.getppid(), signal.SIGKILL)
-            os._exit(0)
+            how = signal.%s
+            if how == signal.SIGSTOP and not os.fork():
+                time.sleep(20)   # this child ends the stopped process, which torchrun can't
+                os.kill(os.getppid(), signal.SIGKILL)
+                os._exit(0)
+            os.kill(os.getpid(), how)
         begun = time.monotonic()
         try:
             while True:
-                dist.all_reduce(torch.ones(1000))
+                %s
         except dist.DistBackendError as error:
             os.write(1, b'rank %%d: after %%.1f s: %%s\\n' %% (
                 rank, time.monotonic() - begun, str(error).encode()))
         time.sleep(30)
-    ''' % how, end='')
+    ''' % (how, COLLECTIVES[what]), end='')
     heard = dict(re.findall(r'rank (\d): after ([\d.]+) s: weft: ', said))
     # torchrun ends the job as soon as one process has died.
     assert heard and all(float(after) < seconds for after in heard.values()), said
+
+
+def test_a_rank_that_is_late_is_waited_for_by_every_collective(tmp_path):
+    ends_well(tmp_path, ''.join('''
+        x, y = torch.full((1000,), float(rank)), torch.full((1000 * size,), float(rank))
+        time.sleep(0.5 * (rank == 1))
+        %s
+        late = torch.tensor([rank + 1.0])
+        dist.all_reduce(late)
+        assert late.item() == 6, late
+    ''' % what for what in COLLECTIVES.values()))
 
 
 def test_tensors_of_two_sizes_are_an_error_and_no_abort(tmp_path):
