@@ -138,7 +138,8 @@ int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *ten
 	if (err)
 		return err;
 	if (!fresh->timed)
-		fresh->time.deadline_ns = call ? call->time.deadline_ns : stream->served->deadline_ns;
+		fresh->time.deadline_ns =
+			call ? call->time.deadline_ns : stream->served->deadline_ns;
 	atomic_fetch_add(&stream->refs, 1);
 	fresh->send.attached->stream = stream;
 	stream->attachments++;

@@ -257,8 +257,9 @@ static void finish(struct wf_loop_task *task)
 			first = send;
 	}
 	if (first)
-		wf_error_set(&e, first->outcome.error.code, "%zu of %zu peers did not get it; the first, %s: %s",
-			     failed, all->count, wf_peer_name(first->peer),
+		wf_error_set(&e, first->outcome.error.code,
+			     "%zu of %zu peers did not get it; the first, %s: %s", failed,
+			     all->count, wf_peer_name(first->peer),
 			     wf_reason_get(&first->outcome.error, &why)->text);
 	wf_op_finish(all->op, first ? &e : NULL, WF_MIN(executed, WEFT_EXECUTED_MAYBE));
 }

@@ -341,7 +341,8 @@ void wf_op_begin(struct weft_op *op)
 	wf_recorder_add(&op->worker->engine.loop.recorder, op->class->recorded, 0, op->number,
 			op->class->step ? op->class->step(op) : 0);
 	if (op->time.deadline_ns != UINT64_MAX)
-		wf_loop_timer(&op->worker->engine.loop, &op->time.timer, op->time.deadline_ns, deadline);
+		wf_loop_timer(&op->worker->engine.loop, &op->time.timer, op->time.deadline_ns,
+			      deadline);
 }
 
 static void start(struct wf_loop_task *task)

@@ -170,7 +170,8 @@ static int new_op(struct weft_stream *stream, const struct wf_op_class *class,
 		return err;
 	/* The deadline holds even after the call: earlier messages may still move then. */
 	if (!fresh->timed)
-		fresh->time.deadline_ns = call ? call->time.deadline_ns : stream->served->deadline_ns;
+		fresh->time.deadline_ns =
+			call ? call->time.deadline_ns : stream->served->deadline_ns;
 	fresh->worker = stream->first;
 	atomic_fetch_add(&stream->refs, 1);
 	if (class == &wf_streaming_write_class) {

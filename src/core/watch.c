@@ -97,7 +97,8 @@ static void gather(struct wf_worker *worker, bool (*wanted)(struct weft_op *op, 
 	WF_LIST_EACH(at, &node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->worker != worker || !atomic_load(&op->submitted) || !op->started || op->outcome.known)
+		if (op->worker != worker || !atomic_load(&op->submitted) || !op->started ||
+		    op->outcome.known)
 			continue;
 		g->running++;
 		if (!wanted(op, arg))

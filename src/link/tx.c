@@ -577,8 +577,9 @@ static void overdue(struct wf_timer *timer)
 		oldest = WF_CONTAINER(wf_list_first(&link->out.frames), struct wf_outframe, node);
 	if (!oldest)
 		return;
-	if (link->keepalive.beat_answered_ns > WF_MAX(oldest->posted_ns, link->tx.progress_ns) +
-					     (link->offers.ours_count ? WF_LINK_READING_NS : STALLED_NS)) {
+	if (link->keepalive.beat_answered_ns >
+	    WF_MAX(oldest->posted_ns, link->tx.progress_ns) +
+		    (link->offers.ours_count ? WF_LINK_READING_NS : STALLED_NS)) {
 		wf_link_rail_failed(link, "no progress while the peer is alive");
 		return;
 	}

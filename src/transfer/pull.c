@@ -294,8 +294,8 @@ static void ask(struct wf_pull *pull)
 		return;
 	wf_link_record(pull->link, WF_RECORDER_PULL_ASK, pull->id, pull->at.got_bytes);
 	wf_grant_close(&pull->grant);
-	if (wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_RESUME, pull->body.offer,
-				  pull->id, how)) {
+	if (wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_RESUME,
+				  pull->body.offer, pull->id, how)) {
 		wf_error_set(&e, -ENOMEM, "no memory to resume a pull");
 		stop(pull, &e);
 		return;
@@ -583,8 +583,8 @@ static void pass_on(struct wf_pull *pull)
 	if (pull->body.way != WF_BODY_STAGED || end == pull->body.bytes || end <= pull->at.taken)
 		return;
 	pull->at.taken = end;
-	if (wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_TAKEN, pull->body.offer, end,
-				  0)) {
+	if (wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_TAKEN,
+				  pull->body.offer, end, 0)) {
 		wf_error_set(&e, -ENOMEM, "no memory to say how far a body is read");
 		stop(pull, &e);
 	}
@@ -686,7 +686,8 @@ static void read_done(struct wf_engine_read *read, int status)
 			finish(pull);
 	} else if (is_hopeless(pull)) {
 		wf_error_set(&e, -EIO, "reading from %s failed %u times: %s",
-			     wf_link_label(pull->link), pull->failures.count, wf_error_name(status));
+			     wf_link_label(pull->link), pull->failures.count,
+			     wf_error_name(status));
 		stop(pull, &e);
 	} else if (!judge(pull) && !over && (status || pull->state != WF_PULL_READING)) {
 		/*

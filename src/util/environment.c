@@ -16,7 +16,7 @@ bool wf_environment_trusted(void)
 
 const char *wf_environment_get(const char *name)
 {
-	const char *value = NULL;
+	const char *value;
 
 	if (!wf_environment_trusted())
 		return NULL;
