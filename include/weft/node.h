@@ -77,8 +77,8 @@ struct weft_node_options {
  * address beyond loopback without WEFT_SECURITY=open.  -EADDRINUSE: the address is taken.
  * -EEXIST: two services of one name.  -ELIBACC, -ELIBBAD: as weft_info_open().
  *
- * Threads: any; the first node of a process sets variables of libfabric, so that other threads of
- * the program must not use the environment meanwhile.
+ * Threads: any; the first node of a process, or what weft_info_open() asks before, sets variables
+ * of libfabric, so that other threads of the program must not use the environment meanwhile.
  */
 WEFT_API int weft_node_open(const struct weft_node_options *options,
 			    struct weft_node **node);

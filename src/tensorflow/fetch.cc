@@ -276,7 +276,7 @@ void Fetch::fail_call(weft_op *op)
 		       status().ok();
 
 	if (unheard && code == WEFT_UNAVAILABLE && !again_) {
-		/* A peer that stood still has links that are dead; it may be there over a new one. */
+		/* A peer that stood still has links that are dead, and may be there over a new. */
 		again_ = true;
 		run_([this] { by_weft(); });
 	} else if (unheard && code == WEFT_RESOURCE_EXHAUSTED) {

@@ -57,7 +57,7 @@ void WeftWorker::serve(const Weft__Tensorflow__Want *want, Weft__Tensorflow__Hav
 		answer.fail(status);
 		return;
 	}
-	/* The step of a call whose caller has gone ends here, too: TensorFlow does that by itself. */
+	/* The step of a call whose caller has gone ends here, too, as with gRPC. */
 	number = waiting_add(answer, env_, [this, step = want->step] { AbortStep(step); });
 	env_->rendezvous_mgr->RecvLocalAsync(
 		want->step, parsed,

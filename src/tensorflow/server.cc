@@ -66,15 +66,15 @@ WeftServer::~WeftServer()
 {
 	if (!transport_)
 		return;
+	int tries = 0;
+
 	transport_->refuse();
 	/* A call that was begun just before may be added only now. */
-	for (int i = 0; !transport_->is_idle(); i++) {
-		if (i == kStopTries) {
-			LOG(WARNING) << "weft: a server ends with calls of peers under way";
-			break;
-		}
+	do {
 		waiting_end(worker_env());
-	}
+	} while (!transport_->wait_idle() && ++tries < kStopTries);
+	if (tries == kStopTries)
+		LOG(WARNING) << "weft: a server ends with calls of peers under way";
 }
 
 tensorflow::CollectiveExecutorMgrInterface *
@@ -120,7 +120,8 @@ absl::Status WeftServer::begin(const ServerDef &def, tensorflow::DeviceMgr *devi
 
 absl::Status WeftServer::UpdateServerDef(const ServerDef &def)
 {
-	std::unique_lock<std::mutex> l = collectives_lock(); /* peers' calls find the old, or ours */
+	/* Calls of peers find the old collectives, or those over weft. */
+	std::unique_lock<std::mutex> l = collectives_lock();
 	absl::Status status = GrpcServer::UpdateServerDef(def);
 	tensorflow::WorkerEnv *env = worker_env();
 

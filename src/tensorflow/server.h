@@ -26,8 +26,8 @@ public:
 	~WeftServer() override;
 
 	/*
-	 * TensorFlow makes new collectives of its own here, for which those over weft take the place.
-	 * It does so, too, for eager code of another task that connects to this one; those stay.
+	 * TensorFlow makes new collectives of its own here; those over weft take their place.  It
+	 * does so, too, for eager code of another task that connects to this one, and those stay.
 	 */
 	absl::Status UpdateServerDef(const tensorflow::ServerDef &def) override;
 

@@ -260,7 +260,7 @@ void Transport::refuse()
 	weft_node_drain(node_, 0);
 }
 
-bool Transport::is_idle()
+bool Transport::wait_idle()
 {
 	return !weft_node_drain(node_, kIdleNs);
 }

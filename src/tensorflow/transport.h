@@ -100,8 +100,8 @@ public:
 	/* Refuse calls of peers from now on, but for one that is being begun. */
 	void refuse();
 
-	/* Returns whether all calls of peers have been answered; waits a tenth of a second for it. */
-	bool is_idle();
+	/* Wait a tenth of a second.  Returns whether all calls of peers have been answered. */
+	bool wait_idle();
 
 private:
 	Transport();

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sparse tensors (COO) as they are summed up: each rank has elements of its own, and gets those of all.
-"""
+"""Sparse tensors (COO) as they are summed up: each rank has some elements, and gets those of all."""
 import torch
 
 
