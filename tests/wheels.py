@@ -133,6 +133,19 @@ def build(command, folder, what, **options):
         raise Failed('%s%s cannot be built, see %s' % (last, what, log))
 
 
+def beside(python, build, name, packages):
+    """Install @packages in a folder called @name of a build of weft, unless it is there: what tests
+    that are not weft's import.  The folder, for PYTHONPATH."""
+    folder = os.path.join(os.path.abspath(build), 'tests', name)
+    log = folder + '.log'
+    if not os.path.isdir(folder) and not sh(
+            [python, '-m', 'pip', 'install', '-q', '--disable-pip-version-check', '--target', folder,
+             *packages], log):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Missing('%s cannot be installed: %s' % (', '.join(packages), last_line(log)))
+    return folder
+
+
 def sanitizer(options):
     """The environment of a process that loads what was built with AddressSanitizer, and was not
     itself: @options is for the sanitizer."""
