@@ -16,6 +16,7 @@
 #define CLOSE_TURN_NS (5 * WF_NS_PER_MS)
 #define REOPEN_PAUSE_NS (20 * WF_NS_PER_MS) /* pause before reopening is tried again; doubles */
 #define REOPEN_PAUSE_MAX_NS WF_NS_PER_S
+#define ABANDONED_NS WF_NS_PER_S /* time for frames that nobody needs to leave; not tuned */
 #define LINKS_MAX 65536
 
 /* Rails. */
@@ -228,6 +229,20 @@ static void reopen_later(struct wf_engine *engine, struct wf_engine_rail *on)
 		      reopen_again);
 }
 
+static void reopen_if_stuck(struct wf_timer *timer)
+{
+	struct wf_engine_rail *on = WF_CONTAINER(timer, struct wf_engine_rail, reopen_timer);
+
+	on->reopen |= !wf_list_empty(&on->abandoned);
+}
+
+void wf_engine_watch_abandoned(struct wf_engine *engine, struct wf_engine_rail *on)
+{
+	if (!on->reopen_timer.armed)
+		wf_loop_timer(&engine->loop, &on->reopen_timer,
+			      engine->loop.now_ns + ABANDONED_NS, reopen_if_stuck);
+}
+
 /* Tell every peer where our rails are now, and let links look for a rail again. */
 static void tell_rails(struct wf_engine *engine)
 {
@@ -258,12 +273,12 @@ static void reopen(struct wf_engine *engine, struct wf_engine_rail *on)
 	struct wf_error e;
 	int err;
 
-	on->reopen = false;
 	wf_timer_stop(&engine->loop.timers, &on->reopen_timer);
 	wf_recorder_add(&engine->loop.recorder, WF_RECORDER_REOPEN, 0,
 			(uint64_t)(on - engine->rails), 0);
 	WF_LIST_EACH(node, &engine->link_list)
 		wf_probe_leave(WF_CONTAINER(node, struct wf_link, node), on);
+	on->reopen = false; /* links that left with operations under way have asked for it */
 	err = wf_rail_reopen(on->rail, &e);
 	if (err)
 		wf_log(&engine->log, WF_LOG_WARN, "%s: %s", wf_rail_caps(on->rail)->provider,

@@ -74,7 +74,7 @@ struct wf_engine_rail {
 	uint64_t shared_ns; /* when the share was last computed */
 	struct wf_list abandoned; /* frames that a shared endpoint may still read */
 	bool reopen;           /* operations on the rail are stuck: reopen it in the next turn */
-	struct wf_timer reopen_timer; /* reopens a rail that has failed */
+	struct wf_timer reopen_timer; /* reopens a rail that has failed, or keeps @abandoned */
 	uint64_t reopen_pause_ns;
 	struct wf_timer tidy_timer; /* runs while a connection to the rail says nothing */
 	bool tidies;           /* @tidy_timer is running */

@@ -51,6 +51,9 @@ static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane
 		wf_bytes_put_u32(w, lane);
 }
 
+/* Have @on reopened unless the frames in its list abandoned have left soon.  Of engine.c. */
+void wf_engine_watch_abandoned(struct wf_engine *engine, struct wf_engine_rail *on);
+
 /* Functions of lane.c: more rails, for bodies. */
 void wf_lane_start(struct wf_link *link);
 void wf_lane_drop(struct wf_link *link);

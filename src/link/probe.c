@@ -139,8 +139,16 @@ void wf_probe_drop(struct wf_link *link)
 	if (link->on) {
 		const struct wf_rail_caps *caps = wf_rail_caps(link->on->rail);
 
-		if (ep && !caps->connected && !caps->sync_read && wf_ep_busy(ep))
-			link->on->reopen = true;
+		/*
+		 * Only pings are under way before a rail is up: peers that all ping, and reopen
+		 * for it, would begin again for ever.
+		 */
+		if (ep && !caps->connected && !caps->sync_read && wf_ep_busy(ep)) {
+			if (link->state == WF_LINK_UP)
+				link->on->reopen = true;
+			else
+				wf_engine_watch_abandoned(link->engine, link->on);
+		}
 		wf_tx_rail_gone(link);
 		wf_rx_credit_leave(link);
 	}
