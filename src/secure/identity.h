@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Identities in certificates: the names (subjectAltName) that an authority has signed.
+ *
+ * Threads: any.
+ */
+#ifndef WF_IDENTITY_H
+#define WF_IDENTITY_H
+
+#include <openssl/x509.h>
+
+#include "util/base.h"
+
+#define WF_IDENTITY_BYTES 256 /* a SPIFFE id may have 2048; longer ones than this are no identity */
+
+/*
+ * Write the identity of @cert: its first URI (as SPIFFE has it), else its first DNS name.
+ * "": it has neither.
+ */
+void wf_identity_of(const X509 *cert, char identity[WF_IDENTITY_BYTES]);
+
+/* Does a URI or DNS name of @cert match one of the comma list @patterns? */
+bool wf_identity_is_listed(const X509 *cert, const char *patterns);
+
+/* Does @text match the @count characters of @pattern, in which '*' stands for any text? */
+bool wf_identity_matches(const char *pattern, size_t count, const char *text);
+
+#endif
