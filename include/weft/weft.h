@@ -17,6 +17,7 @@
 #include <weft/queue.h>
 #include <weft/recv_set.h>
 #include <weft/rpc.h>
+#include <weft/security.h>
 #include <weft/serve.h>
 #include <weft/served.h>
 #include <weft/step.h>

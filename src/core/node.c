@@ -14,6 +14,7 @@
 #include "core/node_window.h"
 #include "core/op.h"
 #include "core/peer.h"
+#include "core/proof.h"
 #include "core/registration.h"
 #include "core/serve.h"
 #include "core/streaming.h"
@@ -112,6 +113,10 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 		wf_options_overrule(o, "WEFT_DEVICE");
 	if (given->security == WEFT_SECURITY_OPEN)
 		strcpy(o->security, "open");
+	else if (given->security == WEFT_SECURITY_KEYED)
+		strcpy(o->security, "keyed");
+	else if (given->security == WEFT_SECURITY_SEALED)
+		strcpy(o->security, "sealed");
 	if (given->flags & ~(uint64_t)WF_OP_FLAGS)
 		return wf_last_set(-EINVAL, "flags %#llx are not for a node",
 				   (unsigned long long)given->flags);
@@ -224,15 +229,17 @@ static int open_worker(struct weft_node *node, unsigned number, struct wf_engine
 	return wf_last_copy(&e);
 }
 
+/* Open all workers, which share the node's credentials. */
 static int open_workers(struct weft_node *node, struct wf_engine_config *config)
 {
-	int err = 0;
+	int err = wf_proof_open(config->options, &config->credentials);
 
 	for (unsigned i = 0; i < node->worker_count && !err; i++) {
 		err = open_worker(node, i, config);
 		if (err)
 			close_workers(node, i);
 	}
+	wf_credentials_put(config->credentials);
 	return err;
 }
 

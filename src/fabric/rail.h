@@ -99,7 +99,7 @@ struct wf_rail_event {
 	struct wf_ep *ep; /* not for RECEIVED: the message itself names its sender */
 	void *cookie;
 	struct wf_rail_request *request;
-	const uint8_t *bytes;
+	uint8_t *bytes; /* in the slot of a RECEIVED the receiver may write */
 	size_t count;
 	uint32_t slot;
 };

@@ -51,7 +51,7 @@ void wf_conn_stand_as_stranger(struct wf_conn *c, uint64_t until_ns)
 void wf_conn_adopt(struct wf_conn *c, void *owner)
 {
 	c->owner = owner;
-	if (c->socket && !c->closing)
+	if (c->stream.socket && !c->closing)
 		stand_in(c, c->dialled ? &c->lists->owned : &c->lists->guests);
 }
 
@@ -86,6 +86,16 @@ void *wf_conn_owner(const struct wf_conn *c)
 bool wf_conn_dialled(const struct wf_conn *c)
 {
 	return c->dialled;
+}
+
+int wf_conn_secret(const struct wf_conn *c, const char *label, struct wf_secret *secret)
+{
+	return c->stream.session ? wf_session_secret(c->stream.session, label, secret) : -ENOENT;
+}
+
+const char *wf_conn_identity(const struct wf_conn *c)
+{
+	return c->stream.session ? wf_session_identity(c->stream.session) : "";
 }
 
 const char *wf_conn_remote(const struct wf_conn *c)
@@ -140,15 +150,14 @@ static void drain(struct wf_conn *c)
 	ssize_t got = 1;
 
 	for (size_t total = 0; got > 0 && total < DRAIN_BYTES_MAX; total += (size_t)got)
-		got = wf_socket_read(c->socket, bytes, sizeof(bytes));
+		got = wf_socket_read(c->stream.socket, bytes, sizeof(bytes));
 }
 
 void wf_conn_bury(struct wf_conn *c)
 {
 	if (!c->dialling)
 		drain(c);
-	wf_socket_close(c->socket);
-	c->socket = NULL;
+	wf_byte_stream_close(&c->stream);
 	stand_in(c, &c->lists->dead);
 	if (!c->lists->polling)
 		wf_conn_reap(c->lists);
@@ -156,7 +165,7 @@ void wf_conn_bury(struct wf_conn *c)
 
 void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
 {
-	to->socket = from->socket;
+	to->stream = from->stream;
 	to->dialled = from->dialled;
 	memcpy(to->prefix, from->prefix, sizeof(to->prefix));
 	to->in = from->in;
@@ -164,7 +173,7 @@ void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
 	to->source = wf_crowd_source(&to->lists->crowd, to->remote);
 	to->sent = from->sent;
 	to->got = from->got;
-	from->socket = NULL;
+	from->stream = (struct wf_byte_stream){ 0 };
 	from->in = (struct wf_conn_in){ 0 };
 	from->sent = from->got = (struct wf_conn_first){ .over = true };
 	stand_in(from, &from->lists->dead);
@@ -173,9 +182,9 @@ void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
 void wf_conn_close(struct wf_conn *c)
 {
 	c->owner = NULL;
-	if (!c->socket || c->closing)
+	if (!c->stream.socket || c->closing)
 		return;
-	if (c->dialling || !c->out.count) {
+	if (!wf_conn_is_open(c) || !wf_conn_waits(c)) {
 		wf_conn_bury(c);
 		return;
 	}
@@ -186,10 +195,13 @@ void wf_conn_close(struct wf_conn *c)
 		stand_in(c, &c->lists->closing);
 }
 
+/* Say how the stream has ended: @e has TLS's words for it, if there are any. */
 static int say_ended(const struct wf_conn *c, int err, struct wf_error *e)
 {
 	if (!err)
 		return wf_error_set(e, -ECONNRESET, "%s has closed the connection", c->remote);
+	if (e->code)
+		return wf_error_within(e, "the connection to %s broke", c->remote);
 	return wf_error_set(e, err, "the connection to %s broke: %s", c->remote,
 			    wf_error_name(err));
 }
@@ -198,7 +210,8 @@ static int say_ended(const struct wf_conn *c, int err, struct wf_error *e)
 static int fill(struct wf_conn *c, uint8_t *bytes, size_t count, struct wf_error *e)
 {
 	while (c->in.count < count) {
-		ssize_t got = wf_socket_read(c->socket, bytes + c->in.count, count - c->in.count);
+		ssize_t got = wf_byte_stream_read(&c->stream, bytes + c->in.count,
+						  count - c->in.count, e);
 
 		if (got == -EAGAIN)
 			return -EAGAIN;
@@ -209,22 +222,28 @@ static int fill(struct wf_conn *c, uint8_t *bytes, size_t count, struct wf_error
 	return 0;
 }
 
+/* Are the first bytes those of TLS, a handshake or an alert? */
+static bool is_tls(const struct wf_conn *c)
+{
+	return !c->stream.session && (c->prefix[0] == 22 || c->prefix[0] == 21) &&
+	       c->in.count > 1 && c->prefix[1] == 3;
+}
+
 /* Learn the length of the next message and make room for it, and for no more. */
 static int start_message(struct wf_conn *c, struct wf_error *e)
 {
 	int err = fill(c, c->prefix, sizeof(c->prefix), e);
-	int length;
-
-	if (err && err != -EAGAIN)
-		return err;
 	/*
 	 * The length is asked of any first bytes, so that a stranger to weft is known by its
-	 * first.
+	 * first, also one that has gone again.
 	 */
-	length = wf_greet_length(c->prefix, c->in.count);
+	int length = wf_greet_length(c->prefix, c->in.count);
+
 	if (length < 0)
 		return wf_error_set(e, length, "%s sent %s", c->remote, length == -EMSGSIZE ?
-				    "a message that is too long" : "what is no message of weft's");
+				    "a message that is too long" : is_tls(c) ?
+				    "TLS: it has a key or certificate, and this node has none" :
+				    "what is no message of weft's");
 	if (err)
 		return err;
 	c->in.bytes = malloc((size_t)length);
@@ -271,10 +290,11 @@ static void forget_queue(struct wf_conn *c)
 void wf_conn_flush(struct wf_conn *c)
 {
 	while (c->out.count) {
-		ssize_t sent = wf_socket_write(c->socket, c->out.bytes + c->out.at, c->out.count);
+		ssize_t sent = wf_byte_stream_write(&c->stream, c->out.bytes + c->out.at,
+						    c->out.count);
 
 		if (sent == -EAGAIN) {
-			wf_socket_want(c->socket, WF_SOCKET_READABLE | WF_SOCKET_WRITABLE);
+			wf_conn_want(c);
 			return;
 		}
 		if (sent < 0) {
@@ -286,7 +306,21 @@ void wf_conn_flush(struct wf_conn *c)
 	}
 	/* An idle connection holds no buffer: there are as many as there are peers. */
 	forget_queue(c);
-	wf_socket_want(c->socket, WF_SOCKET_READABLE);
+	(void)wf_byte_stream_flush(&c->stream);
+	wf_conn_want(c);
+}
+
+bool wf_conn_waits(const struct wf_conn *c)
+{
+	return c->out.count || wf_byte_stream_waits(&c->stream);
+}
+
+void wf_conn_want(struct wf_conn *c)
+{
+	bool writes = c->torn || (!c->mute && wf_conn_waits(c));
+
+	wf_socket_want(c->stream.socket,
+		       WF_SOCKET_READABLE | (writes ? WF_SOCKET_WRITABLE : 0u));
 }
 
 /* Make room for @count more bytes at the end of the queue. */
@@ -315,7 +349,7 @@ static int reserve(struct wf_conn *c, size_t count)
 /* Write what the socket takes of the @count bytes.  Returns how many. */
 static size_t write_now(struct wf_conn *c, const uint8_t *bytes, size_t count)
 {
-	ssize_t sent = wf_socket_write(c->socket, bytes, count);
+	ssize_t sent = wf_byte_stream_write(&c->stream, bytes, count);
 
 	if (sent < 0 && sent != -EAGAIN)
 		c->mute = true;
@@ -337,8 +371,8 @@ static bool keep_first(struct wf_conn_first *first, const uint8_t *bytes, size_t
 void wf_conn_break(struct wf_conn *c)
 {
 	c->torn = true;
-	if (c->socket && !c->dialling)
-		wf_socket_want(c->socket, WF_SOCKET_READABLE | WF_SOCKET_WRITABLE);
+	if (wf_conn_is_open(c))
+		wf_conn_want(c);
 }
 
 int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
@@ -351,26 +385,26 @@ int wf_conn_send(struct wf_conn *c, const struct wf_greet *greet)
 	if (length < 0)
 		return length;
 	/* The stream has ended: messages are dropped until the next poll says so. */
-	if (!c->socket || c->closing || c->mute || c->torn)
+	if (!c->stream.socket || c->closing || c->mute || c->torn)
 		return 0;
 	if (!c->sent.over && !keep_first(&c->sent, bytes, (size_t)length)) {
 		wf_conn_break(c);
 		return -ENOMEM;
 	}
 	/* A message waits for those before it, and for a dial to be through. */
-	if (!c->dialling && !c->out.count)
+	if (wf_conn_is_open(c) && !c->out.count)
 		sent = write_now(c, bytes, (size_t)length);
 	rest = (size_t)length - sent;
-	if (!rest || c->mute)
+	if (c->mute || (!rest && !wf_byte_stream_waits(&c->stream)))
 		return 0;
-	err = reserve(c, rest);
-	if (!err) {
+	err = rest ? reserve(c, rest) : 0;
+	if (!err && rest) {
 		memcpy(c->out.bytes + c->out.at + c->out.count, bytes + sent, rest);
 		c->out.count += rest;
-	} else if (sent) {
+	} else if (err && sent) {
 		c->torn = true;
 	}
-	if (!c->dialling)
-		wf_socket_want(c->socket, WF_SOCKET_READABLE | WF_SOCKET_WRITABLE);
+	if (wf_conn_is_open(c))
+		wf_conn_want(c);
 	return err;
 }

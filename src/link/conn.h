@@ -12,6 +12,7 @@
 
 #include "link/crowd.h"
 #include "link/door.h"
+#include "link/byte_stream.h"
 #include "util/list.h"
 
 /* Room for some 80 hellos: a longer queue means that the peer does not read. */
@@ -52,11 +53,12 @@ struct wf_conn_out {
 struct wf_conn {
 	struct wf_list node;
 	struct wf_conn_lists *lists;
-	struct wf_socket *socket; /* NULL: the conn is dead */
+	struct wf_byte_stream stream; /* closed: the conn is dead */
 	void *owner;
 	const struct wf_list *standing; /* the list of @lists that holds the conn; NULL: none */
 	uint32_t source; /* number of the source in lists->crowd; unused when dialled */
-	bool dialled, dialling, closing;
+	bool dialled, closing;
+	bool dialling; /* the dial is not through, with its handshake */
 	bool mute; /* writing has failed; reading finds the end, and its cause */
 	/* Part of a message is out and there is no memory for the rest: the stream must end. */
 	bool torn;
@@ -86,6 +88,18 @@ int wf_conn_read(struct wf_conn *conn, struct wf_greet *greet, struct wf_error *
 
 /* Write queued messages, as far as the peer takes them. */
 void wf_conn_flush(struct wf_conn *conn);
+
+/* Is the stream there, and may messages be read and written? */
+static inline bool wf_conn_is_open(const struct wf_conn *conn)
+{
+	return conn->stream.socket && !conn->dialling && !conn->stream.shaking;
+}
+
+/* Do bytes wait for the peer to take them? */
+bool wf_conn_waits(const struct wf_conn *conn);
+
+/* Say which readiness matters now. */
+void wf_conn_want(struct wf_conn *conn);
 
 /* Close the stream at once.  @conn is freed, or dead until the poll ends. */
 void wf_conn_bury(struct wf_conn *conn);

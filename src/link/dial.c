@@ -39,7 +39,8 @@ static void fill_hello(struct wf_link *link, struct wf_greet *greet)
 	memcpy(h->incarnation, engine->directory->incarnation, sizeof(h->incarnation));
 	snprintf(h->name, sizeof(h->name), "%s", engine->name);
 	snprintf(h->address, sizeof(h->address), "%s", engine->address);
-	snprintf(h->security, sizeof(h->security), "open");
+	snprintf(h->security, sizeof(h->security), "%s", wf_options_security(&engine->options));
+	h->cipher = wf_seal_preferred();
 	h->side = engine->sidedoor ? wf_host_number(engine->host) : 0;
 	h->manual = engine->manual;
 	h->link = link->id;
@@ -117,18 +118,23 @@ static uint64_t answer_until_ns(struct wf_link *link)
 	return WF_MIN(until_ns(link), try_until);
 }
 
+/* No dial helps against another user's port, nor without the right key or certificate. */
+static bool is_refusal(int code)
+{
+	return code == -EACCES || code == -EKEYREJECTED;
+}
+
 /* Dial again after a pause, or give up: a dial has failed, or what it led to. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_engine *engine = link->engine;
 	uint64_t pause = link->dial.pause_ns;
 
-	/* Another user's port stays another user's: no dial helps. */
 	if (engine->loop.now_ns >= link->dial.until_ns ||
-	    (link->dial.met && e->code == -ECONNREFUSED) || e->code == -EACCES) {
+	    (link->dial.met && e->code == -ECONNREFUSED) || is_refusal(e->code)) {
 		struct wf_error why;
 
-		wf_error_set(&why, e->code == -EACCES ? -EACCES : -EHOSTUNREACH,
+		wf_error_set(&why, is_refusal(e->code) ? e->code : -EHOSTUNREACH,
 			     "%s can't be reached: %s", wf_link_label(link), e->text);
 		wf_link_die(link, &why);
 		return;
@@ -272,11 +278,12 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 }
 
 /*
- * Take over the peer's hello; -EPROTO with a sentence if we can't work with it.  -EXDEV: another
- * worker of this node, *@home, has the peer; nothing was done.
+ * Take over the peer's hello, which came by @conn; -EPROTO with a sentence if we can't work with
+ * it.  -EXDEV: another worker of this node, *@home, has the peer; nothing was done.
  */
-static int accept_hello(struct wf_link *link, const struct wf_greet_hello *hello,
-			struct wf_engine **home, struct wf_error *e)
+static int accept_hello(struct wf_link *link, const struct wf_conn *conn,
+			const struct wf_greet_hello *hello, struct wf_engine **home,
+			struct wf_error *e)
 {
 	struct wf_engine *engine = link->engine;
 	int err;
@@ -289,12 +296,21 @@ static int accept_hello(struct wf_link *link, const struct wf_greet_hello *hello
 		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
 	if (!hello->link)
 		return wf_error_set(e, -EPROTO, "the hello of the peer names no link");
+	if (strcmp(hello->security, wf_options_security(&engine->options)))
+		return wf_error_set(e, -EPROTO, "the peer has WEFT_SECURITY=%s, and this node %s: "
+				    "neither gives way", hello->security,
+				    wf_options_security(&engine->options));
+	if (hello->cipher >= WF_SEAL_CIPHERS)
+		return wf_error_set(e, -EPROTO, "the hello of the peer names no cipher");
 	err = wf_link_keep_hello(link, hello, e);
 	if (err)
 		return err;
 	*home = wf_directory_claim(engine->directory, &link->home, link->peer->incarnation);
 	if (*home != engine)
 		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
+	err = wf_seals_meet(link, conn);
+	if (err)
+		return wf_error_set(e, err, "no memory for the secret of a link");
 	link->stage = WF_LINK_STAGE_GREETED;
 	/*
 	 * A peer that was met before is there again: if it closes this connection, that may be for
@@ -303,7 +319,7 @@ static int accept_hello(struct wf_link *link, const struct wf_greet_hello *hello
 	if (!link->dial.until_ns)
 		link->dial.until_ns = engine->loop.now_ns + engine->options.connect_ns;
 	snprintf(link->name, sizeof(link->name), "%s", hello->name);
-	snprintf(link->gate_text, sizeof(link->gate_text), "it has not come to the side door");
+	snprintf(link->dial.gate_text, sizeof(link->dial.gate_text), "it has not come to the side door");
 	link->keepalive.heard_ns = engine->loop.now_ns;
 	wf_eager_credit_begin(link);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
@@ -368,7 +384,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 	if (link->redial.under_way) {
 		link->redial.under_way = false;
 		wf_conn_forget_first(link->conn);
-		if (says_the_same(link->peer, hello)) {
+		if (says_the_same(link->peer, hello) && wf_seals_fit(link, link->conn)) {
 			wf_counters_add(&engine->counters.links_resumed, 1);
 			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 			wf_keepalive_redialled(link);
@@ -392,7 +408,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 		elsewhere(link, hello, home);
 		return;
 	}
-	err = accept_hello(link, hello, &home, &e);
+	err = accept_hello(link, link->conn, hello, &home, &e);
 	if (err == -EXDEV)
 		elsewhere(link, hello, home); /* @home has had the peer only since this moment */
 	else if (err)
@@ -407,7 +423,7 @@ static void resume(struct wf_engine *engine, struct wf_conn *conn,
 	struct wf_link *link = wf_table_get(&engine->links, hello->resume_link);
 
 	if (!link || link->token != hello->resume_token || !wf_link_greeted(link) ||
-	    !says_the_same(link->peer, hello)) {
+	    !says_the_same(link->peer, hello) || !wf_seals_fit(link, conn)) {
 		refuse(conn, WEFT_UNAVAILABLE, "that link is gone");
 		return;
 	}
@@ -515,7 +531,7 @@ static void stranger(struct wf_engine *engine, struct wf_conn *conn,
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
 		return;
 	}
-	err = accept_hello(link, hello, &home, &e);
+	err = accept_hello(link, conn, hello, &home, &e);
 	if (err) {
 		refuse(conn, WEFT_FAILED_PRECONDITION, e.text);
 		goto put_link;
@@ -542,7 +558,7 @@ static void start_late(struct wf_timer *timer)
 
 	if (!link->conn)
 		return;
-	wf_error_set(&e, -EHOSTUNREACH, "%s", link->gate_text);
+	wf_error_set(&e, -EHOSTUNREACH, "%s", link->dial.gate_text);
 	wf_dial_anew(link, &e);
 }
 

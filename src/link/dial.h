@@ -16,6 +16,7 @@ struct wf_dial {
 	uint64_t pause_ns;         /* pause before the next dial, which grows with every refusal */
 	struct wf_timer timer;
 	bool met;                  /* the peer was up before: a refusal means it is gone */
+	char gate_text[160];       /* why no same-host rail reaches the peer; outlives the peer */
 };
 
 void wf_dial_start(struct wf_link *link);

@@ -71,7 +71,7 @@ static void close_all(struct wf_list *list)
 	WF_LIST_EACH(node, list) {
 		struct wf_conn *conn = conn_of(node);
 
-		if (!conn->dialling)
+		if (wf_conn_is_open(conn))
 			wf_conn_flush(conn);
 		wf_conn_bury(conn);
 	}
@@ -125,7 +125,7 @@ int wf_door_dial(struct wf_door *door, const char *address, void *owner, struct 
 
 	if (!c)
 		return wf_error_set(e, -ENOMEM, "dial %.200s: out of memory", address);
-	err = wf_socket_dial(door->set, address, c, &c->socket, e);
+	err = wf_socket_dial(door->set, address, c, &c->stream.socket, e);
 	if (err) {
 		free(c);
 		return err;
@@ -144,7 +144,7 @@ int wf_door_pass(struct wf_conn *conn, struct wf_door *to, struct wf_conn **pass
 
 	if (!c)
 		return -ENOMEM;
-	wf_socket_leave(conn->socket, to->set);
+	wf_socket_leave(conn->stream.socket, to->set);
 	wf_conn_move(conn, c);
 	*passed = c;
 	return 0;
@@ -153,7 +153,7 @@ int wf_door_pass(struct wf_conn *conn, struct wf_door *to, struct wf_conn **pass
 void wf_door_take(struct wf_conn *passed, uint64_t now_ns)
 {
 	wf_conn_stand_as_stranger(passed, now_ns + WF_DOOR_STRANGER_NS);
-	wf_socket_join(passed->socket, passed);
+	wf_socket_join(passed->stream.socket, passed);
 }
 
 /*
@@ -174,8 +174,13 @@ static void read_conn(struct wf_door *door, struct wf_conn *conn)
 	struct wf_error e = { 0 };
 	struct wf_greet greet;
 
-	for (int i = 0; i < MESSAGES_MAX && conn->socket; i++) {
-		int err = wf_conn_read(conn, &greet, &e);
+	for (int i = 0; conn->stream.socket; i++) {
+		int err;
+
+		/* No event tells of bytes that a session holds: a record of TLS at most. */
+		if (i >= MESSAGES_MAX && !wf_byte_stream_holds(&conn->stream))
+			return;
+		err = wf_conn_read(conn, &greet, &e);
 
 		if (err == -EAGAIN)
 			return;
@@ -188,10 +193,47 @@ static void read_conn(struct wf_door *door, struct wf_conn *conn)
 	}
 }
 
+/* Begin the handshake with a stranger, or with the node that was dialled. */
+static int secure(struct wf_door *door, struct wf_conn *conn, struct wf_error *e)
+{
+	char host[WF_SOCKET_ADDRESS_BYTES];
+	uint16_t port;
+	int err = conn->dialled ? wf_socket_split(conn->remote, host, sizeof(host), &port, e) : 0;
+
+	if (err)
+		return err;
+	err = wf_byte_stream_secure(&conn->stream, door->config.credentials,
+			       conn->dialled ? host : NULL);
+	return err ? wf_error_set(e, err, "out of memory") : 0;
+}
+
+/* Go on with the handshake of @conn.  Is it done?  A conn whose handshake fails is ended. */
+static bool shake(struct wf_door *door, struct wf_conn *conn)
+{
+	struct wf_error e = { 0 };
+	int err = conn->stream.session ? 0 : secure(door, conn, &e);
+
+	if (!err)
+		err = wf_byte_stream_shake(&conn->stream, &e);
+	if (!err)
+		return true;
+	if (err == -EAGAIN) {
+		wf_conn_want(conn);
+		return false;
+	}
+	wf_error_within(&e, "the TLS handshake with %s failed", conn->remote);
+	if (conn->owner)
+		end(door, conn, &e);
+	else
+		door->config.events->refused(door->config.ctx, conn, &e);
+	return false;
+}
+
+/* Look how a dial stands, which ends with the check that the peer is one to talk to. */
 static void finish_dial(struct wf_door *door, struct wf_conn *conn)
 {
 	struct wf_error e = { 0 };
-	int err = wf_socket_dialled(conn->socket, &e);
+	int err = conn->stream.shaking ? 0 : wf_socket_dialled(conn->stream.socket, &e);
 
 	if (err == -EAGAIN)
 		return;
@@ -200,11 +242,13 @@ static void finish_dial(struct wf_door *door, struct wf_conn *conn)
 		return;
 	}
 	/* The user is checked before our hello leaves. */
-	if (!door->config.beyond_loopback && wf_socket_check_user(conn->socket, true, &e)) {
+	if (!door->config.beyond_loopback && wf_socket_check_user(conn->stream.socket, true, &e)) {
 		wf_error_within(&e, "dial %s", conn->remote);
 		end(door, conn, &e);
 		return;
 	}
+	if (door->config.credentials && !shake(door, conn))
+		return;
 	conn->dialling = false;
 	wf_conn_flush(conn);
 	door->config.events->opened(door->config.ctx, conn);
@@ -215,12 +259,14 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 	struct wf_error e = { 0 };
 
 	/* An event of this batch may have closed @conn before its own came. */
-	if (!conn->socket)
+	if (!conn->stream.socket)
 		return;
 	if (conn->dialling) {
 		finish_dial(door, conn);
 		return;
 	}
+	if (conn->stream.shaking && !shake(door, conn))
+		return;
 	if (conn->torn) {
 		wf_error_set(&e, -ENOMEM, "a message to %s: out of memory", conn->remote);
 		end(door, conn, &e);
@@ -229,9 +275,9 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 	/* Reading comes first: messages that the peer sent before it left are heard. */
 	if (ready & WF_SOCKET_READABLE)
 		read_conn(door, conn);
-	if (ready & WF_SOCKET_WRITABLE && conn->socket)
+	if (ready & WF_SOCKET_WRITABLE && conn->stream.socket)
 		wf_conn_flush(conn);
-	if (conn->socket && conn->closing && !conn->out.count)
+	if (conn->stream.socket && conn->closing && (conn->mute || !wf_conn_waits(conn)))
 		wf_conn_bury(conn);
 }
 
@@ -287,7 +333,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 		return true;
 	}
 	conn->source = source;
-	conn->socket = s;
+	conn->stream = (struct wf_byte_stream){ .socket = s, .shaking = door->config.credentials };
 	(void)snprintf(conn->remote, sizeof(conn->remote), "%s", *from ? from : "a stranger");
 	wf_socket_own(s, conn);
 	wf_conn_stand_as_stranger(conn, now_ns + WF_DOOR_STRANGER_NS);
@@ -296,7 +342,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 		return true;
 	}
 	/* A stranger has often spoken already. */
-	read_conn(door, conn);
+	serve(door, conn, WF_SOCKET_READABLE);
 	return true;
 }
 

@@ -9,6 +9,9 @@
  * allows.  So a thousand silent connections keep nobody out, nor thousands that greet and leave it
  * at that.
  *
+ * With credentials every connection begins with the handshake of TLS, and no message comes or goes
+ * before the peer is proven.
+ *
  * Threads: owner.
  */
 #ifndef WF_DOOR_H
@@ -27,7 +30,9 @@
  */
 #define WF_DOOR_GUESTS_MAX 256
 
+struct wf_credentials;
 struct wf_door;
+struct wf_secret;
 struct wf_conn;
 
 /* Upcalls of the door: only from wf_door_poll(), and never inside another function of the door. */
@@ -47,8 +52,10 @@ struct wf_door_events {
 
 struct wf_door_config {
 	const char *listen;    /* host:port; NULL: only wf_door_take() brings connections */
-	/* security=open was said by name; otherwise loopback is for nodes of one user. */
+	/* security=open was said by name, or there are credentials; otherwise loopback is for nodes
+	 * of one user. */
 	bool beyond_loopback;
+	struct wf_credentials *credentials; /* NULL: no TLS; lives as long as the door */
 	const struct wf_door_events *events;
 	void *ctx;
 };
@@ -93,6 +100,11 @@ void wf_conn_adopt(struct wf_conn *conn, void *owner);
 
 /* Keep @conn, which is adopted, however many guests there are. */
 void wf_conn_trust(struct wf_conn *conn);
+/* Make the secret of @label that only the two ends of @conn know.  -ENOENT: there is no TLS. */
+int wf_conn_secret(const struct wf_conn *conn, const char *label, struct wf_secret *secret);
+
+/* Returns the identity that the peer has proven; "" without TLS. */
+const char *wf_conn_identity(const struct wf_conn *conn);
 void *wf_conn_owner(const struct wf_conn *conn); /* NULL: @conn is a stranger */
 bool wf_conn_dialled(const struct wf_conn *conn);
 const char *wf_conn_remote(const struct wf_conn *conn); /* for people */

@@ -8,6 +8,7 @@
 
 #include "link/lease.h"
 #include "link/sidedoor.h"
+#include "secure/credentials.h"
 
 #define EVENTS_MAX 32                    /* events of one poll of a rail: bounds a turn */
 #define SLEEP_MAX_NS WF_NS_PER_S         /* bound of every sleep */
@@ -537,7 +538,8 @@ static bool any_same_host(const struct wf_engine *engine)
 static int open_door(struct wf_engine *engine, struct wf_error *e)
 {
 	struct wf_door_config config = {
-		.beyond_loopback = !strcmp(engine->options.security, "open"),
+		.beyond_loopback = engine->beyond_loopback,
+		.credentials = engine->credentials,
 		.events = &wf_dial_events,
 		.ctx = engine,
 	};
@@ -618,6 +620,7 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 	engine->options = *config->options;
 	engine->log = config->log;
 	engine->manual = config->manual;
+	engine->beyond_loopback = config->credentials || !strcmp(engine->options.security, "open");
 	engine->routes = config->routes;
 	engine->sink = config->sink;
 	engine->sink_ctx = config->sink_ctx;
@@ -643,6 +646,8 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 		wf_loop_close(&engine->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
+	if (config->credentials)
+		engine->credentials = wf_credentials_get(config->credentials);
 	err = wf_placement_open(&engine->pool.placement, engine->options.pool_numa,
 				engine->options.pool_huge, engine->options.sysfs, e);
 	if (err)
@@ -762,6 +767,7 @@ void wf_engine_close(struct wf_engine *engine)
 		wf_link_free_unused(engine);
 	}
 	wf_door_close(engine->door);
+	wf_credentials_put(engine->credentials);
 	wf_sidedoor_close(engine->sidedoor);
 	wf_doorbell_close(engine->bell);
 	wf_shm_export_close(engine->shm_export);

@@ -87,6 +87,7 @@ struct wf_engine {
 	struct wf_loop loop;
 	bool manual;
 	bool beyond_loopback;
+	struct wf_credentials *credentials; /* a reference; NULL: without TLS */
 	char name[WF_GREET_NAME_BYTES];
 	struct wf_directory *directory; /* the directory of the node */
 	const struct wf_engine *first; /* the first worker, whose door listens; NULL: this one */
@@ -123,6 +124,7 @@ struct wf_engine_config {
 	struct wf_log log;
 	const char *name;
 	bool manual;
+	struct wf_credentials *credentials; /* NULL: without TLS; the worker takes a reference */
 	struct wf_directory *directory;
 	/* The first worker, whose door listens for this one too; NULL: this one. */
 	const struct wf_engine *first;

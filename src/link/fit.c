@@ -41,7 +41,7 @@ int wf_fit_check(const struct wf_link *link, const struct wf_rail_caps *caps,
 		return wf_error_set(e, -EPROTONOSUPPORT, "%s there takes frames of %u bytes only",
 				    caps->provider, rail->frame_bytes);
 	if (caps->same_host && !link->side.gate_open)
-		return wf_error_set(e, -EHOSTUNREACH, "%s", link->gate_text);
+		return wf_error_set(e, -EHOSTUNREACH, "%s", link->dial.gate_text);
 	if (caps->host.between_processes && link->side.within_process)
 		return wf_error_set(e, -EHOSTUNREACH,
 				    "%s serves between processes only, and the peer is in this one",

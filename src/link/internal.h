@@ -40,17 +40,6 @@ static inline bool wf_ledger_has_room(const struct wf_link *link, enum wf_ledger
 	       link->account.bytes[side] < wf_ledger_bound(link);
 }
 
-/* Put the connect data by which the peer knows @link; @lane 0: for the rail in use. */
-static inline void wf_link_put_request(const struct wf_link *link, uint32_t lane,
-				       struct wf_bytes_writer *w)
-{
-	wf_bytes_put_u64(w, link->peer->link);
-	wf_bytes_put_u64(w, link->peer->token);
-	wf_bytes_put_u32(w, link->probe.epoch);
-	if (lane)
-		wf_bytes_put_u32(w, lane);
-}
-
 /* Have @on reopened unless the frames in its list abandoned have left soon.  Of engine.c. */
 void wf_engine_watch_abandoned(struct wf_engine *engine, struct wf_engine_rail *on);
 

@@ -2,6 +2,7 @@
 #include "link/lane.h"
 #include "link/fit.h"
 #include "link/internal.h"
+#include "link/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,7 +193,10 @@ static void dial(struct wf_lane *lane)
 	}
 	lane->number = ++link->probe.lane_number;
 	link->probe.lane_total++;
-	wf_link_put_request(link, lane->number, &writer);
+	if (wf_request_put(link, lane->number, r, &writer)) {
+		wf_lane_failed(lane, "no memory for its proof");
+		return;
+	}
 	if (wf_ep_open(lane->on->rail, r->address, r->address_bytes, data,
 		       (size_t)(writer.at - data), link, &lane->ep, &e))
 		wf_lane_failed(lane, e.text);

@@ -227,6 +227,7 @@ void wf_link_free_unused(struct wf_engine *engine)
 			wf_link_put(link->same); /* @link->same may be the next of this list */
 		wf_list_remove(&link->node);
 		wf_map_fini(&link->offers.map);
+		wf_seals_forget(&link->seals);
 		free(link->peer);
 		free(link);
 	}
@@ -258,6 +259,7 @@ void wf_link_forget_peer(struct wf_link *link)
 	struct wf_engine *engine = link->engine;
 
 	wf_probe_forget(link);
+	wf_seals_forget(&link->seals);
 	wf_same_forget(link);
 	wf_keepalive_forget(link);
 	wf_shm_import_part(link->side.shm_import);

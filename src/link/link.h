@@ -34,6 +34,7 @@
 #include "link/rx.h"
 #include "link/rx_credit.h"
 #include "link/same.h"
+#include "link/seals.h"
 #include "link/sidedoor.h"
 #include "link/tx.h"
 #include "wire/record.h"
@@ -101,13 +102,13 @@ struct wf_link {
 	struct wf_keepalive_redial redial;
 	struct wf_same_proofs proofs;
 	struct wf_sidedoor_link side;
-	char gate_text[160];       /* why no same-host rail reaches the peer; outlives the peer */
 	struct wf_keepalive keepalive;
 
 	/* rail */
 	struct wf_engine_rail *on;
 	struct wf_probe_rail rail;
 	struct wf_probe probe;
+	struct wf_seals seals;
 	struct wf_list lanes;      /* lanes (struct wf_lane) beside the rail in use */
 
 	/* frames out, and in */

@@ -18,6 +18,8 @@ int wf_outframes_init(struct wf_outframes *frames)
 static void drop(struct wf_outframe *f)
 {
 	wf_pool_give(&f->engine->frames.pool, f->bytes);
+	if (f->sealed)
+		wf_pool_give(&f->engine->frames.pool, f->sealed);
 	free(f);
 }
 
@@ -48,12 +50,14 @@ struct wf_outframe *wf_outframe_take(struct wf_engine *engine)
 {
 	struct wf_list *spare = wf_list_pop(&engine->frames.spare);
 	struct wf_outframe *f;
+	uint8_t *sealed = NULL;
 	void *bytes;
 
 	if (spare) {
 		engine->frames.spare_count--;
 		f = WF_CONTAINER(spare, struct wf_outframe, node);
 		bytes = f->bytes;
+		sealed = f->sealed;
 	} else {
 		f = malloc(sizeof(*f));
 		if (!f)
@@ -63,7 +67,7 @@ struct wf_outframe *wf_outframe_take(struct wf_engine *engine)
 			return NULL;
 		}
 	}
-	*f = (struct wf_outframe){ .engine = engine, .bytes = bytes };
+	*f = (struct wf_outframe){ .engine = engine, .bytes = bytes, .sealed = sealed };
 	wf_list_init(&f->node);
 	return f;
 }

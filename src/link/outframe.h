@@ -23,6 +23,7 @@ struct wf_outframe {
 	struct wf_link *link;  /* NULL: only the rail still holds it */
 	struct wf_engine *engine;
 	uint8_t *bytes;        /* a chunk of the worker's frame pool, of its frame_bytes */
+	uint8_t *sealed;       /* another one, for what the rail sends sealed; NULL: none yet */
 	uint32_t count;
 	uint8_t kind;
 	bool posted;           /* the rail has it */

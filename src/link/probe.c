@@ -9,6 +9,7 @@
 #include "link/link.h"
 #include "link/internal.h"
 #include "link/fit.h"
+#include "link/request.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,10 +24,7 @@
 #define REASON_NS (20 * WF_NS_PER_MS) /* time for the reason of a closed connection to come */
 #define LONGER_MAX 4                 /* a pair has at most 16 times its time */
 #define LATE_LIMITS 4                /* limits of silence, some seven dials; not tuned */
-#define CONNECT_DATA_BYTES 24        /* u64 link, u64 token, u32 epoch, u32 lane */
 #define MISFITS_BYTES 240            /* two sentences fit */
-
-_Static_assert(CONNECT_DATA_BYTES <= WF_CONNECT_BYTES, "connect data fits every provider");
 
 static void try_timer(struct wf_timer *timer);
 
@@ -119,6 +117,9 @@ void wf_probe_list(struct wf_link *link)
 				       link->peer->rails[theirs].frame_bytes));
 		}
 	}
+	/* A seal comes behind the records. */
+	if (link->seals.known && link->probe.pair_count)
+		link->probe.frame_bytes -= WF_FRAME_SEAL_BYTES;
 }
 
 static void note(struct wf_link *link, const char *why)
@@ -222,17 +223,27 @@ static void send_try(struct wf_link *link, enum wf_greet_kind kind, uint32_t min
 		wf_conn_send(link->conn, &greet);
 }
 
-/* Use rail @on from now on, for probe @epoch.  -ENOSPC: @on has no slots for another link. */
+/* Use rail @on from now on, for probe @epoch.  -ENOSPC: @on has no slots for a link; -ENOMEM. */
 static int prepare(struct wf_link *link, struct wf_engine_rail *on, uint32_t epoch)
 {
+	int err;
+
 	wf_probe_drop(link);
 	link->probe.epoch = epoch;
 	link->on = on;
 	link->state = WF_LINK_TRYING;
-	if (!wf_rx_credit_admit(link))
+	err = wf_seals_probe(link);
+	if (!err && !wf_rx_credit_admit(link))
 		return 0;
 	link->on = NULL;
-	return -ENOSPC;
+	return err ? err : -ENOSPC;
+}
+
+/* Returns why prepare() has failed, for both sides' people. */
+static const char *untaken(int err)
+{
+	return err == -ENOSPC ? "no receive slots left for another link" :
+				"no memory for the keys of a rail";
 }
 
 /*
@@ -270,15 +281,17 @@ static int probe(struct wf_link *link, struct wf_error *e)
 	struct wf_probe_pair pair = link->probe.pairs[link->probe.pair_at];
 	struct wf_engine_rail *on = &engine->rails[pair.mine];
 	const struct wf_greet_rail *r = &link->peer->rails[pair.theirs];
-	uint8_t data[CONNECT_DATA_BYTES];
+	uint8_t data[WF_CONNECT_BYTES];
 	struct wf_bytes_writer writer = wf_bytes_writer(data, sizeof(data));
 	int err;
 
 	err = prepare(link, on, link->probe.epoch + 1);
 	if (err)
-		return wf_error_set(e, err, "no receive slots left for another link");
+		return wf_error_set(e, err, "%s", untaken(err));
 	wf_link_record(link, WF_RECORDER_TRY, wf_link_rail_number(link), link->probe.epoch);
-	wf_link_put_request(link, 0, &writer);
+	err = wf_request_put(link, 0, r, &writer);
+	if (err)
+		return wf_error_set(e, err, "no memory for its proof");
 	send_try(link, WF_GREET_TRY, pair.mine, pair.theirs, "");
 	if (wf_rail_caps(on->rail)->same_host)
 		err = wf_sidedoor_ep_open(link, on->rail, pair.theirs, &link->rail.ep, e);
@@ -441,23 +454,24 @@ static void up(struct wf_link *link)
 }
 
 /*
- * Follow the dialling side, which has begun probe @epoch on our rail @on.  -ENOSPC: we can't,
- * and the peer is told.
+ * Follow the dialling side, which has begun probe @epoch on our rail @on.  -errno: we can't, and
+ * the peer is told.
  */
 static int follow(struct wf_link *link, struct wf_engine_rail *on, uint32_t epoch)
 {
 	struct wf_engine *engine = link->engine;
+	int err;
 
 	wf_probe_leave(link, link->on);
 	link->probe.ponged = false;
 	link->probe.until_ns = engine->loop.now_ns + patience_ns(link);
 	try_in(link, PING_NS);
-	if (!prepare(link, on, epoch)) {
+	err = prepare(link, on, epoch);
+	if (err)
+		send_try(link, WF_GREET_CANNOT, 0, 0, untaken(err));
+	else
 		wf_link_record(link, WF_RECORDER_FOLLOW, wf_link_rail_number(link), epoch);
-		return 0;
-	}
-	send_try(link, WF_GREET_CANNOT, 0, 0, "no receive slots left for another link");
-	return -ENOSPC;
+	return err;
 }
 
 /* Open our side of a shared rail, to the peer's @theirs. */
@@ -511,20 +525,15 @@ void wf_probe_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 		wf_probe_next(link, why);
 }
 
-/* Take a connection request on a connected rail: it must carry a link's id, token and epoch. */
+/* Take a connection request on a connected rail: it must name a link, and prove that it may. */
 void wf_probe_request(struct wf_engine *engine, struct wf_engine_rail *on,
 		      const struct wf_rail_event *ev)
 {
-	struct wf_bytes_reader r = wf_bytes_reader(ev->bytes, ev->count);
-	uint64_t id = wf_bytes_get_u64(&r);
-	uint64_t token = wf_bytes_get_u64(&r);
-	uint32_t epoch = wf_bytes_get_u32(&r);
-	uint32_t lane = wf_bytes_reader_left(&r) >= 4 ? wf_bytes_get_u32(&r) : 0;
-	struct wf_link *link = r.bad ? NULL : wf_table_get(&engine->links, id);
+	uint32_t epoch, lane;
+	struct wf_link *link = wf_request_get(engine, on, ev->bytes, ev->count, &epoch, &lane);
 	struct wf_error e;
 
-	if (!link || link->token != token || !wf_link_greeted(link) || link->dialler ||
-	    (int32_t)(epoch - link->probe.epoch) < 0) {
+	if (!link || (int32_t)(epoch - link->probe.epoch) < 0) {
 		wf_counters_add(&engine->counters.frames_refused, 1);
 		goto reject;
 	}

@@ -215,10 +215,24 @@ static struct wf_link *addressee(struct wf_engine *engine, const struct wf_frame
 {
 	struct wf_link *link = wf_table_get(&engine->links, frame->link);
 
-	return link && link->token == frame->token && wf_link_greeted(link) ? link : NULL;
+	if (!link || !wf_link_greeted(link))
+		return NULL;
+	return frame->sealed || link->token == frame->token ? link : NULL;
 }
 
-void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, const uint8_t *bytes,
+/* Open a frame of @link's that is sealed, or must be.  Otherwise nobody has heard it. */
+static bool is_opened(struct wf_link *link, const struct wf_frame *frame, uint8_t *bytes)
+{
+	int err = wf_seals_open(link, frame, bytes);
+
+	if (!err)
+		return true;
+	wf_counters_add(err == -EALREADY ? &link->engine->counters.late_dropped :
+			&link->engine->counters.frames_refused, 1);
+	return false;
+}
+
+void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, uint8_t *bytes,
 		    size_t count)
 {
 	struct wf_unpack unpack;
@@ -233,6 +247,8 @@ void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, const u
 		wf_counters_add(&engine->counters.late_dropped, 1);
 		return;
 	}
+	if (!is_opened(link, &frame, bytes))
+		return;
 	wf_link_get(link);
 	wf_keepalive_heard(link);
 	wf_tx_progress(&link->tx, engine->loop.now_ns);

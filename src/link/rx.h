@@ -23,7 +23,7 @@ struct wf_rx {
 	uint8_t record_type; /* type of the last record of a frame; 0: it does not unpack */
 };
 
-void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, const uint8_t *bytes,
+void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, uint8_t *bytes,
 		    size_t count);
 
 #endif

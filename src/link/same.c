@@ -43,7 +43,8 @@ static bool may_be_up(const struct wf_link *link)
 static bool may_be_same(const struct wf_link *a, const struct wf_link *b)
 {
 	return a != b && wf_link_greeted(a) && wf_link_greeted(b) && !a->same && !b->same &&
-	       !memcmp(a->peer->incarnation, b->peer->incarnation, WF_INCARNATION_BYTES);
+	       !memcmp(a->peer->incarnation, b->peer->incarnation, WF_INCARNATION_BYTES) &&
+	       !strcmp(a->seals.identity, b->seals.identity);
 }
 
 /*

@@ -156,7 +156,7 @@ static void lose(struct wf_link *link, const char *why)
 
 	link->side.neighbour = NULL;
 	link->side.gate_open = false;
-	snprintf(link->gate_text, sizeof(link->gate_text), "%s", why);
+	snprintf(link->dial.gate_text, sizeof(link->dial.gate_text), "%s", why);
 	if (n)
 		bury(n);
 	if (held)
@@ -294,25 +294,25 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 	link->side.gate_open = false;
 	/* Frames that are on their way already may be longer than a same-host rail takes. */
 	if (link->stage >= WF_LINK_STAGE_PONGED) {
-		snprintf(link->gate_text, sizeof(link->gate_text),
+		snprintf(link->dial.gate_text, sizeof(link->dial.gate_text),
 			 "it came to the side door too late");
 		return true;
 	}
 	if (!n->who.pid) {
-		snprintf(link->gate_text, sizeof(link->gate_text),
+		snprintf(link->dial.gate_text, sizeof(link->dial.gate_text),
 			 "its pid namespace can't be seen from this one");
 		return true;
 	}
 	err = wf_host_probe(n->who.pid, p->nonce_address, p->nonce, sizeof(p->nonce));
 	if (err) {
-		snprintf(link->gate_text, sizeof(link->gate_text),
+		snprintf(link->dial.gate_text, sizeof(link->dial.gate_text),
 			 "the memory of its process %" PRIu64 " can't be read: %s", n->who.pid,
 			 err == -EBADMSG ? "it holds another nonce" : wf_error_name(err));
 		return err != -EBADMSG;
 	}
 	link->side.within_process = wf_host_is_this(n->who.pid);
 	link->side.gate_open = true;
-	link->gate_text[0] = '\0';
+	link->dial.gate_text[0] = '\0';
 	n->door->events->opened(link);
 	return true;
 }
@@ -570,7 +570,7 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	int err;
 
 	link->side.gate_open = false;
-	snprintf(link->gate_text, sizeof(link->gate_text), "%s",
+	snprintf(link->dial.gate_text, sizeof(link->dial.gate_text), "%s",
 		 !d ? "this node has no side door" : "the peer has no side door");
 	if (!d || !link->peer->side || link->side.neighbour)
 		return false;
@@ -578,7 +578,7 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	err = n ? connect_to(n, link) : -ENOMEM;
 	link->side.beside = !err || err == -EACCES;
 	if (err) {
-		snprintf(link->gate_text, sizeof(link->gate_text), "%s", why_not(err));
+		snprintf(link->dial.gate_text, sizeof(link->dial.gate_text), "%s", why_not(err));
 		if (n)
 			bury(n);
 		return false;

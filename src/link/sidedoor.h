@@ -71,7 +71,7 @@ void wf_sidedoor_forked(struct wf_sidedoor *door);
 
 /*
  * Meet the peer of @link, which we have dialled and whose hello has come.  The outcome stands in
- * link->side.gate_open and link->gate_text; true: the outcome is still to come, and settled()
+ * link->side.gate_open and link->dial.gate_text; true: the outcome is still to come, and settled()
  * follows.
  */
 bool wf_sidedoor_meet(struct wf_link *link);

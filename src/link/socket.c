@@ -284,7 +284,8 @@ static int listen_any(const struct addrinfo *list, bool beyond_loopback, int *fd
 		format_address(a->ai_addr, a->ai_addrlen, text);
 		if (!beyond_loopback && !wf_owner_is_loopback(a->ai_addr)) {
 			err = wf_error_set(e, -EACCES, "listen on %s: others could reach it, and "
-					   "without credentials that needs WEFT_SECURITY=open", text);
+					   "that needs WEFT_KEY_FILE or certificates, or "
+					   "WEFT_SECURITY=open", text);
 			continue;
 		}
 		err = listen_at(a, fd);

@@ -181,17 +181,42 @@ static int hand_over(struct wf_link *link, struct wf_outframe *f)
 	struct wf_rail *rail = link->on->rail;
 	struct wf_grant grant;
 	struct wf_error e;
-	const struct wf_grant_span span = { .at = f->bytes, .bytes = f->count };
+	const struct wf_grant_span span = f->header.sealed ?
+		(struct wf_grant_span){ .at = f->sealed, .bytes = f->count + WF_FRAME_SEAL_BYTES } :
+		(struct wf_grant_span){ .at = f->bytes, .bytes = f->count };
 	int rc = wf_grant_local(&grant, rail, &link->engine->frames.pool, &span, &e);
 
 	if (!rc) {
-		rc = wf_ep_send(link->rail.ep, f->bytes, f->count, grant.desc, f);
+		rc = wf_ep_send(link->rail.ep, span.at, span.bytes, grant.desc, f);
 		if (rc >= 0 || rc == -EAGAIN || rc == -ENOTCONN)
 			return rc;
 		wf_error_set(&e, rc, "it refuses a frame: %s", wf_error_name(rc));
 	}
 	snprintf(link->rail.closed, sizeof(link->rail.closed), "%.190s", e.text);
 	return rc;
+}
+
+/*
+ * Write the header, and seal the frame if the link's are sealed.  -errno: the rail takes no frame
+ * any more, as hand_over() says.
+ */
+static int finish_frame(struct wf_link *link, struct wf_outframe *f)
+{
+	int err;
+
+	f->header.sealed = false;
+	f->header.number = 0;
+	if (!link->seals.on) {
+		wf_frame_put(f->bytes, &f->header);
+		return 0;
+	}
+	err = wf_seals_close(link, f);
+	if (err == -ENOMEM)
+		return -EAGAIN;
+	if (err)
+		(void)snprintf(link->rail.closed, sizeof(link->rail.closed),
+			       "a frame can't be sealed: %s", wf_error_name(err));
+	return err;
 }
 
 /* Write the header as things stand now, and post.  0, or -EAGAIN: @f waits. */
@@ -206,8 +231,9 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	f->header.ack = link->tx.sequence.received;
 	f->header.credit = link->slots.promised_total;
 	f->header.eager_credit = link->eager_credit.total;
-	wf_frame_put(f->bytes, &f->header);
-	rc = hand_over(link, f);
+	rc = finish_frame(link, f);
+	if (!rc)
+		rc = hand_over(link, f);
 	/* The bell rings also when the peer's queue is full: it must wake up to empty it. */
 	if (link->side.remote_doorbell && wf_rail_caps(link->on->rail)->wait == WF_WAIT_DOORBELL)
 		wf_remote_doorbell_ring(link->side.remote_doorbell);

@@ -13,6 +13,7 @@ static const struct tool_command *const commands[] = {
 	&services_command,
 	&call_command,
 	&run_command,
+	&key_command,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(*commands))

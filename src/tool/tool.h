@@ -32,7 +32,7 @@ struct tool_command {
 };
 
 extern const struct tool_command info_command, ping_command, serve_command, perf_command,
-	services_command, call_command, run_command;
+	services_command, call_command, run_command, key_command;
 
 /* Print "weft NAME: sentence" to stderr.  Returns TOOL_FAILED. */
 __attribute__((format(printf, 2, 3)))

@@ -62,8 +62,28 @@ static const struct row rows[] = {
 	  FIELD(ports) },
 	{ { .name = "WEFT_SECURITY", .alias = "", .unit = "text",
 	    .preset = "", .least = "", .most = "",
-	    .when = "open, to listen beyond loopback on a network where every host is trusted" },
-	  FIELD(security), .words = "open" },
+	    .when = "keyed, where tensors may cross the network in clear; open, to go without keys on a network where every host is trusted" },
+	  FIELD(security), .words = "open,keyed,sealed" },
+	{ { .name = "WEFT_KEY_FILE", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "the nodes of a cluster share a secret key: the file, as weft key new makes one" },
+	  FIELD(key_file) },
+	{ { .name = "WEFT_CERT", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "nodes prove themselves by certificates: the file of this node's, in PEM" },
+	  FIELD(cert) },
+	{ { .name = "WEFT_KEY", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "together with WEFT_CERT: the file of the certificate's private key" },
+	  FIELD(key) },
+	{ { .name = "WEFT_CA", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "together with WEFT_CERT: the file of the authorities of peers, and their revocation lists" },
+	  FIELD(ca) },
+	{ { .name = "WEFT_PEER_IDS", .alias = "", .unit = "text",
+	    .preset = "", .least = "", .most = "",
+	    .when = "peers' certificates name no hosts, as SPIFFE's: the identities that are let in, with * for any text" },
+	  FIELD(peer_ids) },
 	{ { .name = "WEFT_CUDA", .alias = "", .unit = "text",
 	    .preset = "", .least = "", .most = "",
 	    .when = "no, to keep off GPUs; or the driver's file, where the system does not find it by its name" },
@@ -288,6 +308,13 @@ int wf_options_parse(const char *unit, const char *text, uint64_t *value)
 	if (!strcmp(unit, "yes/no"))
 		return parse_answer(text, value);
 	return parse_number(unit, text, value);
+}
+
+const char *wf_options_security(const struct wf_options *o)
+{
+	if (o->security[0])
+		return o->security;
+	return o->key_file[0] || o->cert[0] || o->key[0] || o->ca[0] ? "sealed" : "open";
 }
 
 static const char *form_of(const char *unit)

@@ -23,7 +23,12 @@ struct wf_options {
 	char listen[WF_OPTION_TEXT_BYTES];    /* WEFT_LISTEN: host:port */
 	char advertise[WF_OPTION_TEXT_BYTES]; /* WEFT_ADVERTISE */
 	char ports[WF_OPTION_TEXT_BYTES];     /* WEFT_PORTS: first-last, for rails */
-	char security[WF_OPTION_TEXT_BYTES];  /* WEFT_SECURITY: "" or open */
+	char security[WF_OPTION_TEXT_BYTES];  /* WEFT_SECURITY: "", open, keyed or sealed */
+	char key_file[WF_OPTION_TEXT_BYTES];  /* WEFT_KEY_FILE; this and the next: "": none */
+	char cert[WF_OPTION_TEXT_BYTES];      /* WEFT_CERT */
+	char key[WF_OPTION_TEXT_BYTES];       /* WEFT_KEY */
+	char ca[WF_OPTION_TEXT_BYTES];        /* WEFT_CA */
+	char peer_ids[WF_OPTION_TEXT_BYTES];  /* WEFT_PEER_IDS: comma list of patterns */
 	uint64_t rdma;            /* WEFT_RDMA, alias TF_RDMA_ENABLED: yes/no, default yes */
 	uint64_t pool_bytes;      /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
 	char pool_numa[WF_OPTION_TEXT_BYTES]; /* WEFT_POOL_NUMA: number of a NUMA node; "": any */
@@ -81,6 +86,9 @@ struct wf_options {
  * value and limits.
  */
 int wf_options_load(struct wf_options *o, struct wf_error *e);
+
+/* Return the mode of security, in one word: as it was named, else as there are credentials. */
+const char *wf_options_security(const struct wf_options *o);
 
 /*
  * Parse a value of @unit ("bytes", "ns", "count", "yes/no").  Sizes take K, M, G (powers of

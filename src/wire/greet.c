@@ -79,6 +79,7 @@ static void draft_hello(struct draft *d, const struct wf_greet_hello *hello)
 	to->side = hello->side;
 	to->proofs = hello->proofs;
 	to->dials = hello->dials;
+	to->cipher = hello->cipher;
 	for (uint32_t i = 0; i < hello->rail_count; i++) {
 		draft_rail(&d->rails[i], &hello->rails[i]);
 		d->rail_list[i] = &d->rails[i];
@@ -290,6 +291,7 @@ static int get_hello(const WfDoor__Hello *from, struct wf_greet_hello *hello, st
 	hello->side = from->side;
 	hello->proofs = from->proofs;
 	hello->dials = from->dials;
+	hello->cipher = from->cipher;
 	return 0;
 }
 

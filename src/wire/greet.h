@@ -63,6 +63,7 @@ struct wf_greet_hello {
 	uint64_t side;      /* names the sender's side door; 0: none */
 	uint32_t proofs;    /* messages of kind SAME that follow at once */
 	bool dials;         /* the sender has dials without an answer yet */
+	uint32_t cipher;    /* enum wf_seal_cipher of frames, where they are sealed */
 	uint32_t rail_count;
 	struct wf_greet_rail rails[WF_GREET_RAILS_MAX]; /* last, for wf_greet_hello_bytes() */
 };

@@ -311,12 +311,12 @@ static void say_at_door(const uint8_t *bytes, uint32_t count)
 	uint8_t prefix[WF_GREET_PREFIX_BYTES];
 	struct wf_bytes_writer w = wf_bytes_writer(prefix, sizeof(prefix));
 
-	if (!link || !link->conn || !link->conn->socket || link->conn->out.count)
+	if (!link || !link->conn || !link->conn->stream.socket || link->conn->out.count)
 		return;
 	wf_bytes_put(&w, WF_GREET_MAGIC, sizeof(WF_GREET_MAGIC) - 1);
 	wf_bytes_put_u32(&w, count);
-	(void)wf_socket_write(link->conn->socket, prefix, sizeof(prefix));
-	(void)wf_socket_write(link->conn->socket, bytes, count);
+	(void)wf_socket_write(link->conn->stream.socket, prefix, sizeof(prefix));
+	(void)wf_socket_write(link->conn->stream.socket, bytes, count);
 	wf_world_pass(MS); /* it arrives */
 }
 

@@ -16,6 +16,7 @@
 #include "tests/sim/checker.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/fusing.h"
+#include "tests/sim/keys.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/onesided.h"
 #include "tests/sim/pushing.h"
@@ -220,6 +221,8 @@ static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
 	wf_world_set_workers(workers);
 	set_limits(seed);
 	set_cache(seed);
+	/* In every third run, in half of those with a stranger; not drawn, as above. */
+	wf_keys_use(seed % 6 == 1 || seed % 6 == 2);
 	wf_world_open(run.shape, run.nodes, &fake);
 	preference = seed;
 	if (seed % 2)

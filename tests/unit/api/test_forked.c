@@ -771,6 +771,11 @@ static bool try_own_node(void)
 	return !weft_node_open(&options, &own) && !weft_node_close(own);
 }
 
+static bool try_key(void)
+{
+	return weft_key_new("/nowhere/key") == -ENOENT;
+}
+
 /* It belongs to no node. */
 static bool try_topology(void)
 {
@@ -870,6 +875,7 @@ static const struct {
 	{ "weft_info_look", try_info },
 	{ "weft_info_open", try_info },
 	{ "weft_info_plan", try_info },
+	{ "weft_key_new", try_key },
 	{ "weft_landing_describe", try_landings },
 	{ "weft_landing_next", try_landings },
 	{ "weft_landing_open", try_landings },

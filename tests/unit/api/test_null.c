@@ -611,6 +611,7 @@ static void looking(void **state)
 	FINE(weft_option_count());
 	REFUSED(weft_option_get(0, NULL), "option");
 
+	REFUSED(weft_key_new(NULL), "path");
 	REFUSED(weft_topology_open(NULL, NULL), "topology");
 	assert_int_equal(weft_topology_open(NULL, &topology), 0);
 	GIVES(weft_topology_publishers(NULL), 0, "topology");

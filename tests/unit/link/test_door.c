@@ -17,6 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "secure/credentials.h"
+#include "secure/key_file.h"
+#include "secure/secret.h"
 #include "util/clock.h"
 
 #define LIMIT_NS (10 * WF_NS_PER_S)
@@ -34,6 +37,7 @@ struct side {
 	struct wf_error error;
 };
 
+static struct wf_credentials *credentials; /* of doors opened from now on; NULL: no TLS */
 static uint64_t leap_ns; /* how far the doors' time runs ahead of the clock */
 
 static uint64_t now_ns(void)
@@ -94,7 +98,9 @@ static const struct wf_door_events events = { on_opened, on_message, on_refused,
 
 static void open_side(struct side *s, const char *listen)
 {
-	struct wf_door_config config = { .listen = listen, .events = &events, .ctx = s };
+	struct wf_door_config config = {
+		.listen = listen, .events = &events, .ctx = s, .credentials = credentials,
+	};
 	struct wf_error e = { 0 };
 
 	*s = (struct side){ 0 };
@@ -921,6 +927,182 @@ static void a_forked_child_that_keeps_its_copies_does_no_harm(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+static struct wf_credentials *new_key(void)
+{
+	struct wf_credentials_files files = { 0 };
+	struct wf_credentials *fresh;
+	struct wf_error e = { 0 };
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/tmp/weft-door-key.%ld", (long)getpid());
+	(void)unlink(path);
+	files.key_file = path;
+	if (wf_key_file_make(path, &e) || wf_credentials_open(&files, &fresh, &e))
+		fail_msg("%s", e.text);
+	(void)unlink(path);
+	return fresh;
+}
+
+static int with_key(void **state)
+{
+	(void)state;
+	credentials = new_key();
+	return 0;
+}
+
+static int without_key(void **state)
+{
+	(void)state;
+	wf_credentials_put(credentials);
+	credentials = NULL;
+	return 0;
+}
+
+/* Read all that the door sends to @fd until it ends the connection.  Returns how much. */
+static ssize_t hear(struct side *s, int fd, uint8_t *bytes, size_t room)
+{
+	ssize_t got, all = 0;
+
+	for (uint64_t limit_ns = wf_clock_now() + LIMIT_NS;;) {
+		got = recv(fd, bytes + all, room - (size_t)all, MSG_DONTWAIT);
+		if (got == 0 || (got < 0 && errno == ECONNRESET))
+			return all;
+		all += got > 0 ? got : 0;
+		if (wf_clock_now() > limit_ns)
+			fail_msg("the door does not end the connection");
+		poll_once(s, NULL);
+	}
+}
+
+static void a_stranger_without_the_key_hears_an_alert_alone(void **state)
+{
+	struct wf_greet greet = hello();
+	uint8_t bytes[WF_GREET_BYTES_MAX], heard[4096];
+	static const uint8_t alert[] = { 21, 3, 3, 0, 2, 2, 70 };
+	struct side s;
+	int fd;
+
+	(void)state;
+	open_side(&s, "127.0.0.1:0");
+	fd = knock(&s);
+	say(fd, bytes, (size_t)wf_greet_put(&greet, bytes));
+	assert_int_equal(hear(&s, fd, heard, sizeof(heard)), sizeof(alert));
+	assert_memory_equal(heard, alert, sizeof(alert));
+	assert_int_equal(s.messages, 0);
+	assert_serves(&s);
+	close(fd);
+	close_side(&s);
+}
+
+static void a_stranger_that_is_silent_is_told_nothing_and_has_five_seconds(void **state)
+{
+	uint8_t heard[16];
+	struct side s;
+	int fd;
+
+	(void)state;
+	open_side(&s, "127.0.0.1:0");
+	fd = knock(&s);
+	for (int i = 0; i < 20; i++)
+		poll_once(&s, NULL);
+	assert_false(has_ended(fd));
+	leap_ns += WF_DOOR_STRANGER_NS;
+	assert_int_equal(hear(&s, fd, heard, sizeof(heard)), 0);
+	close(fd);
+	close_side(&s);
+}
+
+/* Dial @b from @a, which fails.  The error is @a's then. */
+static void dial_in_vain(struct side *a, struct side *b)
+{
+	struct wf_greet greet = hello();
+	struct wf_conn *conn = dial(a, wf_door_address(b->door));
+
+	assert_int_equal(wf_conn_send(conn, &greet), 0);
+	UNTIL(a->closed, a, b);
+	assert_int_equal(a->opened + a->messages + b->messages, 0);
+}
+
+static void two_keys_part_with_a_sentence(void **state)
+{
+	struct wf_credentials *ours = credentials;
+	struct side a, b;
+
+	(void)state;
+	open_side(&b, "127.0.0.1:0");
+	credentials = new_key();
+	open_side(&a, "127.0.0.1:0");
+	dial_in_vain(&a, &b);
+	assert_int_equal(a.error.code, -EKEYREJECTED);
+	assert_non_null(strstr(a.error.text, "another key"));
+	wf_credentials_put(credentials);
+	credentials = ours;
+	close_side(&a);
+	close_side(&b);
+}
+
+static void a_node_without_a_key_hears_why_the_door_closes(void **state)
+{
+	struct wf_credentials *theirs = credentials;
+	struct wf_greet greet = hello();
+	struct side a, b;
+	struct wf_conn *conn;
+
+	(void)state;
+	open_side(&b, "127.0.0.1:0");
+	credentials = NULL;
+	open_side(&a, "127.0.0.1:0");
+	credentials = theirs;
+	conn = dial(&a, wf_door_address(b.door));
+	assert_int_equal(wf_conn_send(conn, &greet), 0);
+	UNTIL(a.closed, &a, &b);
+	assert_int_equal(b.messages, 0);
+	assert_non_null(strstr(a.error.text, "has a key or certificate"));
+	close_side(&a);
+	close_side(&b);
+}
+
+static void a_dial_to_a_node_without_a_key_says_nothing(void **state)
+{
+	struct wf_credentials *ours = credentials;
+	struct side a, b;
+
+	(void)state;
+	open_side(&a, "127.0.0.1:0");
+	credentials = NULL;
+	open_side(&b, "127.0.0.1:0");
+	credentials = ours;
+	dial_in_vain(&a, &b);
+	assert_non_null(strstr(a.error.text, "TLS handshake"));
+	close_side(&a);
+	close_side(&b);
+}
+
+static void a_conn_has_one_secret_and_identity_at_both_ends(void **state)
+{
+	struct wf_greet greet = hello();
+	struct wf_secret ours, theirs;
+	struct side a, b;
+	struct wf_conn *conn;
+
+	(void)state;
+	open_side(&a, "127.0.0.1:0");
+	open_side(&b, "127.0.0.1:0");
+	conn = dial(&a, wf_door_address(b.door));
+	assert_int_equal(wf_conn_send(conn, &greet), 0);
+	UNTIL(b.hellos, &a, &b);
+	assert_int_equal(wf_conn_secret(conn, "EXPORTER-test", &ours), 0);
+	assert_int_equal(wf_conn_secret(b.conn, "EXPORTER-test", &theirs), 0);
+	assert_memory_equal(ours.bytes, theirs.bytes, sizeof(ours.bytes));
+	assert_string_equal(wf_conn_identity(conn), wf_conn_identity(b.conn));
+	assert_int_equal(strncmp(wf_conn_identity(conn), "key:", 4), 0);
+	close_side(&a);
+	close_side(&b);
+}
+
+#define WITH_KEY(test) \
+	{ #test " with a key", test, with_key, without_key, NULL }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -949,6 +1131,20 @@ int main(void)
 		cmocka_unit_test(a_port_has_one_door),
 		cmocka_unit_test(a_forked_child_closes_its_copies_alone),
 		cmocka_unit_test(a_forked_child_that_keeps_its_copies_does_no_harm),
+		WITH_KEY(messages_come_whole_and_in_order_both_ways),
+		WITH_KEY(closing_a_door_flushes_goodbyes),
+		WITH_KEY(closing_a_conn_lets_the_queue_leave_first),
+		WITH_KEY(a_thousand_silent_strangers_keep_nobody_out),
+		WITH_KEY(a_conn_may_be_closed_inside_its_message),
+		WITH_KEY(a_dial_may_be_given_up_while_its_outcome_waits),
+		WITH_KEY(localhost_is_looked_up),
+		WITH_KEY(a_refused_dial_is_closed_with_a_sentence),
+		WITH_KEY(a_stranger_without_the_key_hears_an_alert_alone),
+		WITH_KEY(a_stranger_that_is_silent_is_told_nothing_and_has_five_seconds),
+		WITH_KEY(two_keys_part_with_a_sentence),
+		WITH_KEY(a_node_without_a_key_hears_why_the_door_closes),
+		WITH_KEY(a_dial_to_a_node_without_a_key_says_nothing),
+		WITH_KEY(a_conn_has_one_secret_and_identity_at_both_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

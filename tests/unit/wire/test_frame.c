@@ -16,7 +16,7 @@
 static const struct {
 	struct wf_frame frame;
 	size_t count; /* header and body */
-	uint8_t bytes[WF_FRAME_HEADER_BYTES + 4];
+	uint8_t bytes[WF_FRAME_HEADER_BYTES + WF_FRAME_SEAL_BYTES];
 } rows[] = {
 	{
 		{ .kind = WF_FRAME_DATA, .link = 0x1817161514131211, .token = 0x2827262524232221,
@@ -63,6 +63,11 @@ static const struct {
 		WF_FRAME_HEADER_BYTES,
 		{ 8, 6, [40] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
 	},
+	{
+		{ .kind = WF_FRAME_PING, .sealed = true, .link = 1, .number = 0x9695949392a1 },
+		WF_FRAME_HEADER_BYTES + WF_FRAME_SEAL_BYTES,
+		{ 8, 4, 1, 0, [8] = 1, [50] = 0x95, 0x96, 0xa1, 0x92, 0x93, 0x94 },
+	},
 };
 
 /* On a heap block of exactly its size, so that a sanitizer sees the first byte too many. */
@@ -88,6 +93,8 @@ static void assert_frames_equal(const struct wf_frame *a, const struct wf_frame 
 	assert_int_equal(a->credit, b->credit);
 	assert_int_equal(a->eager_credit, b->eager_credit);
 	assert_int_equal(a->record_count, b->record_count);
+	assert_int_equal(a->sealed, b->sealed);
+	assert_int_equal(a->number, b->number);
 	assert_int_equal(a->body_bytes, b->body_bytes);
 }
 
@@ -186,7 +193,8 @@ static void an_accepted_frame_says_its_own_length(void **state)
 		if (get(bytes, count, &frame))
 			continue;
 		accepted++;
-		assert_int_equal(WF_FRAME_HEADER_BYTES + frame.body_bytes, count);
+		assert_int_equal(WF_FRAME_HEADER_BYTES + frame.body_bytes +
+				 (frame.sealed ? WF_FRAME_SEAL_BYTES : 0), count);
 		wf_frame_put(again, &frame);
 		assert_memory_equal(again, bytes, sizeof(again));
 	}

@@ -10,10 +10,12 @@ complete -c weft -n __fish_use_subcommand -a ping -d 'does a node answer, and ho
 complete -c weft -n __fish_use_subcommand -a serve -d 'answer pings and measurements'
 complete -c weft -n __fish_use_subcommand -a perf -d 'measure tensors and calls'
 complete -c weft -n __fish_use_subcommand -a services -d 'what a node serves'
+complete -c weft -n __fish_use_subcommand -a key -d 'make a key file'
+complete -c weft -n '__fish_seen_subcommand_from key' -a new
 complete -c weft -n __fish_use_subcommand -a call -d 'call a method with JSON'
 complete -c weft -n __fish_use_subcommand -a run -d 'several processes of one job'
 complete -c weft -n __fish_use_subcommand -a help -d 'how to use a command'
-complete -c weft -n '__fish_seen_subcommand_from help' -a 'info ping serve perf services call run'
+complete -c weft -n '__fish_seen_subcommand_from help' -a 'info ping serve perf services call run key'
 
 complete -c weft -n '__fish_seen_subcommand_from info' -l json -d 'one JSON object'
 complete -c weft -n '__fish_seen_subcommand_from info' -l options -d 'settings'

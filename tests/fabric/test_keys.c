@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Nodes that prove themselves by a key file, over real providers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/weft.h>
+
+#define LIMIT_NS 20000000000ull
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static char ours[64], others[64]; /* key files */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char said[4000]; /* by the nodes' log */
+
+static void hear(void *arg, int level, const char *line)
+{
+	size_t used;
+
+	(void)arg;
+	(void)level;
+	pthread_mutex_lock(&lock);
+	used = strlen(said);
+	(void)snprintf(said + used, sizeof(said) - used, "%s\n", line);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool has_said(const char *what)
+{
+	bool has;
+
+	pthread_mutex_lock(&lock);
+	has = strstr(said, what);
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+/* Open a node over @provider that proves itself by @key; NULL: it has none, and loopback alone. */
+static int try_open(const char *provider, const char *key, struct weft_node **node)
+{
+	const struct weft_node_options options = {
+		.size = sizeof(options), .provider = provider, .log = hear,
+		.security = key ? WEFT_SECURITY_KEYED : WEFT_SECURITY_NONE,
+	};
+	int err;
+
+	if (key)
+		assert_int_equal(setenv("WEFT_KEY_FILE", key, 1), 0);
+	else
+		assert_int_equal(unsetenv("WEFT_KEY_FILE"), 0);
+	err = weft_node_open(&options, node);
+	assert_int_equal(unsetenv("WEFT_KEY_FILE"), 0);
+	return err;
+}
+
+static struct weft_node *open_node(const char *provider, const char *key)
+{
+	struct weft_node *node;
+
+	if (try_open(provider, key, &node))
+		fail_msg("%s", weft_error());
+	return node;
+}
+
+static struct weft_tensor bytes_of(uint8_t *data, int64_t *count)
+{
+	return (struct weft_tensor){ .data = data, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				     .dtype = { WEFT_UINT, 8, 1 }, .shape = count };
+}
+
+static void assert_ok(struct weft_op *op)
+{
+	assert_int_equal(weft_wait(op, LIMIT_NS), 0);
+	if (weft_op_status(op) != WEFT_OK)
+		fail_msg("%s", weft_op_message(op));
+	weft_op_free(op);
+}
+
+/* Send @count bytes to @peer, another name of node @to. */
+static void send_bytes(struct weft_peer *peer, struct weft_node *to, int64_t count)
+{
+	uint8_t *from = test_malloc((size_t)count), *into = test_calloc(1, (size_t)count);
+	struct weft_tensor sent = bytes_of(from, &count), got = bytes_of(into, &count);
+	struct weft_op *send, *receive;
+
+	for (int64_t i = 0; i < count; i++)
+		from[i] = (uint8_t)(i * 7 + i / 251);
+	assert_int_equal(weft_recv(to, NULL, (uint64_t)count, "k", 1, &got, NULL, &receive), 0);
+	assert_int_equal(weft_send(peer, (uint64_t)count, "k", 1, &sent, NULL, &send), 0);
+	assert_ok(send);
+	assert_ok(receive);
+	assert_memory_equal(from, into, (size_t)count);
+	test_free(from);
+	test_free(into);
+}
+
+static void tensors_of_every_length_pass_between_nodes_of_one_key(void **state)
+{
+	static const char *const providers[] = { "tcp", "sockets" };
+	static const int64_t counts[] = { 1, 8, 5000, 60000, 4 << 20 };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(providers); i++) {
+		struct weft_node *a = open_node(providers[i], ours);
+		struct weft_node *b = open_node(providers[i], ours);
+		struct weft_peer *peer;
+
+		assert_int_equal(weft_peer_open(a, weft_node_address(b), &peer), 0);
+		for (size_t k = 0; k < COUNT(counts); k++)
+			send_bytes(peer, b, counts[k]);
+		weft_peer_close(peer);
+		weft_node_close(a);
+		weft_node_close(b);
+	}
+}
+
+/* Ping from @a to @b, which fails.  Returns how. */
+static enum weft_status ping_in_vain(struct weft_node *a, struct weft_node *b, char text[600])
+{
+	struct weft_op_options options = { .size = sizeof(options), .timeout_ns = LIMIT_NS };
+	enum weft_status status;
+	struct weft_peer *peer;
+	struct weft_op *op;
+
+	assert_int_equal(weft_peer_open(a, weft_node_address(b), &peer), 0);
+	assert_int_equal(weft_ping(peer, &options, &op), 0);
+	assert_int_equal(weft_wait(op, LIMIT_NS), 0);
+	status = weft_op_status(op);
+	(void)snprintf(text, 600, "%s", weft_op_message(op));
+	weft_op_free(op);
+	weft_peer_close(peer);
+	return status;
+}
+
+static void another_key_is_unauthenticated_at_once(void **state)
+{
+	struct weft_node *a = open_node("tcp", others), *b = open_node("tcp", ours);
+	char text[600];
+
+	(void)state;
+	assert_int_equal(ping_in_vain(a, b, text), WEFT_UNAUTHENTICATED);
+	assert_non_null(strstr(text, "another key"));
+	assert_true(has_said("is kept out: the TLS handshake"));
+	weft_node_close(a);
+	weft_node_close(b);
+}
+
+static void a_node_without_a_key_and_one_with_a_key_do_not_meet(void **state)
+{
+	struct weft_node *a, *b;
+	char text[600];
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_CONNECT_TIMEOUT", "300ms", 1), 0);
+	a = open_node("tcp", NULL);
+	b = open_node("tcp", ours);
+	assert_int_not_equal(ping_in_vain(a, b, text), WEFT_OK);
+	assert_non_null(strstr(text, "has a key or certificate, and this node has none"));
+	assert_int_not_equal(ping_in_vain(b, a, text), WEFT_OK);
+	assert_non_null(strstr(text, "TLS handshake"));
+	weft_node_close(a);
+	weft_node_close(b);
+	assert_int_equal(unsetenv("WEFT_CONNECT_TIMEOUT"), 0);
+}
+
+static void a_key_file_that_others_may_read_opens_no_node(void **state)
+{
+	struct weft_node *node;
+
+	(void)state;
+	assert_int_equal(chmod(others, 0444), 0);
+	assert_int_equal(try_open("tcp", others, &node), -EACCES);
+	assert_non_null(strstr(weft_error(), others));
+	assert_int_equal(chmod(others, 0400), 0);
+	assert_int_equal(try_open("tcp", "/nowhere/key", &node), -ENOENT);
+	assert_non_null(strstr(weft_error(), "/nowhere/key"));
+}
+
+static void a_mode_and_credentials_that_do_not_fit_open_no_node(void **state)
+{
+	static const struct {
+		const char *security, *key_file, *cert, *says;
+		int err;
+	} rows[] = {
+		{ "keyed", NULL, NULL, "WEFT_SECURITY=keyed needs WEFT_KEY_FILE", -EINVAL },
+		{ "sealed", NULL, NULL, "WEFT_SECURITY=sealed needs WEFT_KEY_FILE", -EINVAL },
+		{ "open", ours, NULL, "security is open, and a key", -EINVAL },
+		{ NULL, ours, NULL, "can't be sealed yet", -ENOTSUP },
+		{ "keyed", ours, "/c.pem", "both named", -EINVAL },
+		{ "keyed", NULL, "/c.pem", "WEFT_KEY is not named", -EINVAL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct weft_node *node;
+
+		if (rows[i].security)
+			setenv("WEFT_SECURITY", rows[i].security, 1);
+		if (rows[i].key_file)
+			setenv("WEFT_KEY_FILE", rows[i].key_file, 1);
+		if (rows[i].cert)
+			setenv("WEFT_CERT", rows[i].cert, 1);
+		assert_int_equal(weft_node_open(NULL, &node), rows[i].err);
+		if (!strstr(weft_error(), rows[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", weft_error(), rows[i].says);
+		unsetenv("WEFT_SECURITY");
+		unsetenv("WEFT_KEY_FILE");
+		unsetenv("WEFT_CERT");
+	}
+}
+
+static int make_keys(void **state)
+{
+	(void)state;
+	(void)snprintf(ours, sizeof(ours), "/tmp/weft-keys-ours.%ld", (long)getpid());
+	(void)snprintf(others, sizeof(others), "/tmp/weft-keys-others.%ld", (long)getpid());
+	return weft_key_new(ours) || weft_key_new(others);
+}
+
+static int remove_keys(void **state)
+{
+	(void)state;
+	return unlink(ours) || unlink(others);
+}
+
+static int forget(void **state)
+{
+	(void)state;
+	said[0] = '\0';
+	return 0;
+}
+
+#define TEST(test) cmocka_unit_test_setup(test, forget)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(tensors_of_every_length_pass_between_nodes_of_one_key),
+		TEST(another_key_is_unauthenticated_at_once),
+		TEST(a_node_without_a_key_and_one_with_a_key_do_not_meet),
+		TEST(a_key_file_that_others_may_read_opens_no_node),
+		TEST(a_mode_and_credentials_that_do_not_fit_open_no_node),
+	};
+
+	return cmocka_run_group_tests(tests, make_keys, remove_keys);
+}
