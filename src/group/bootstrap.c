@@ -147,7 +147,8 @@ static void check_all(struct wf_bootstrap *b)
 		b->refused = WEFT_FAILED_PRECONDITION;
 		snprintf(b->refusal, sizeof(b->refusal),
 			 "the job has %u hosts, and the node of rank %u is at %.100s, which other hosts "
-			 "do not reach: set WEFT_LISTEN and WEFT_SECURITY=open", hosts,
+			 "do not reach: set WEFT_LISTEN, and WEFT_KEY_FILE or "
+			 "WEFT_SECURITY=open", hosts,
 			 (unsigned)(hidden - b->members), hidden->address);
 	}
 }

@@ -82,7 +82,8 @@ static int check_reach(const struct weft_group *g, struct wf_error *e)
 		return 0;
 	return wf_error_set(e, -EADDRNOTAVAIL,
 			    "the job has several hosts (%s), and this node is at %s, which other hosts do "
-			    "not reach: set WEFT_LISTEN and WEFT_SECURITY=open", g->job.launcher, own);
+			    "not reach: set WEFT_LISTEN, and WEFT_KEY_FILE or WEFT_SECURITY=open",
+			    g->job.launcher, own);
 }
 
 /* Make what every group needs that knows its members. */

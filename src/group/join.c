@@ -208,8 +208,8 @@ static int look_at_board(struct join *j, struct wf_error *e)
 	/* A line that an earlier job has left is not final: rank 0 may be about to post. */
 	if (bytes >= sizeof(a->address) || is_elsewhere(j, line, line + bytes)) {
 		snprintf(j->reason, sizeof(j->reason),
-			 "rank 0 is on another host, at %.100s, which this one does not reach: set WEFT_LISTEN "
-			 "and WEFT_SECURITY=open", line);
+			 "rank 0 is on another host, at %.100s, which this one does not reach: set WEFT_LISTEN, "
+			 "and WEFT_KEY_FILE or WEFT_SECURITY=open", line);
 		return 0;
 	}
 	stop(a);

@@ -305,12 +305,12 @@ static int accept_hello(struct wf_link *link, const struct wf_conn *conn,
 	err = wf_link_keep_hello(link, hello, e);
 	if (err)
 		return err;
-	*home = wf_directory_claim(engine->directory, &link->home, link->peer->incarnation);
-	if (*home != engine)
-		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	err = wf_seals_meet(link, conn);
 	if (err)
 		return wf_error_set(e, err, "no memory for the secret of a link");
+	*home = wf_directory_claim(engine->directory, &link->home, link->peer->incarnation);
+	if (*home != engine)
+		return wf_error_set(e, -EXDEV, "another worker of this node has the peer");
 	link->stage = WF_LINK_STAGE_GREETED;
 	/*
 	 * A peer that was met before is there again: if it closes this connection, that may be for
