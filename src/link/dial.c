@@ -286,6 +286,8 @@ static int accept_hello(struct wf_link *link, const struct wf_conn *conn,
 			struct wf_error *e)
 {
 	struct wf_engine *engine = link->engine;
+	const char *ours = wf_options_security(&engine->options);
+	const char *theirs = hello->security[0] ? hello->security : "open";
 	int err;
 
 	if (hello->wire_min > WF_WIRE_VERSION || hello->wire_max < WF_WIRE_VERSION)
@@ -296,10 +298,9 @@ static int accept_hello(struct wf_link *link, const struct wf_conn *conn,
 		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
 	if (!hello->link)
 		return wf_error_set(e, -EPROTO, "the hello of the peer names no link");
-	if (strcmp(hello->security, wf_options_security(&engine->options)))
+	if (strcmp(theirs, ours))
 		return wf_error_set(e, -EPROTO, "the peer has WEFT_SECURITY=%s, and this node %s: "
-				    "neither gives way", hello->security,
-				    wf_options_security(&engine->options));
+				    "neither gives way", theirs, ours);
 	if (hello->cipher >= WF_SEAL_CIPHERS)
 		return wf_error_set(e, -EPROTO, "the hello of the peer names no cipher");
 	err = wf_link_keep_hello(link, hello, e);
