@@ -88,6 +88,11 @@ static void add_word(char *list, const char *word)
 
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o)
 {
+	static const char *const modes[] = {
+		[WEFT_SECURITY_OPEN] = "open",
+		[WEFT_SECURITY_KEYED] = "keyed",
+		[WEFT_SECURITY_SEALED] = "sealed",
+	};
 	struct wf_error e;
 	int err = wf_options_load(o, &e);
 
@@ -111,12 +116,8 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 				   WF_GREET_NAME_BYTES - 1);
 	if (given->device)
 		wf_options_overrule(o, "WEFT_DEVICE");
-	if (given->security == WEFT_SECURITY_OPEN)
-		strcpy(o->security, "open");
-	else if (given->security == WEFT_SECURITY_KEYED)
-		strcpy(o->security, "keyed");
-	else if (given->security == WEFT_SECURITY_SEALED)
-		strcpy(o->security, "sealed");
+	if (given->security > WEFT_SECURITY_NONE && given->security < WF_COUNT(modes))
+		strcpy(o->security, modes[given->security]);
 	if (given->flags & ~(uint64_t)WF_OP_FLAGS)
 		return wf_last_set(-EINVAL, "flags %#llx are not for a node",
 				   (unsigned long long)given->flags);

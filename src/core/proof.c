@@ -13,7 +13,7 @@ int wf_proof_open(const struct wf_options *o, struct wf_credentials **credential
 		.peers = o->peer_ids,
 	};
 	const char *mode = wf_options_security(o);
-	bool named = o->key_file[0] || o->cert[0] || o->key[0] || o->ca[0];
+	bool named = wf_options_has_credentials(o);
 	struct wf_error e;
 
 	*credentials = NULL;

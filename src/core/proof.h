@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Proof: the credentials of a node, as its options name them and its mode of security needs them. */
+/* Proof: the credentials of a node, as its options name them and its security needs them. */
 #ifndef WF_CORE_PROOF_H
 #define WF_CORE_PROOF_H
 

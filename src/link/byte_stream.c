@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
+#define FEED_BYTES 16384 /* taken off the socket at once: no more than this is held in a session */
+
 /* The alert protocol_version, by which a node that speaks no TLS hears why the connection ends. */
 static const uint8_t alert[] = { 21, 3, 3, 0, 2, 2, 70 };
-
-#define FEED_BYTES 16384 /* taken off the socket at once: no more than this is held in a session */
 
 void wf_byte_stream_close(struct wf_byte_stream *s)
 {

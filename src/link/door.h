@@ -52,8 +52,10 @@ struct wf_door_events {
 
 struct wf_door_config {
 	const char *listen;    /* host:port; NULL: only wf_door_take() brings connections */
-	/* security=open was said by name, or there are credentials; otherwise loopback is for nodes
-	 * of one user. */
+	/*
+	 * There are credentials, or security=open was said by name; otherwise loopback is for nodes
+	 * of one user.
+	 */
 	bool beyond_loopback;
 	struct wf_credentials *credentials; /* NULL: no TLS; lives as long as the door */
 	const struct wf_door_events *events;
@@ -100,6 +102,7 @@ void wf_conn_adopt(struct wf_conn *conn, void *owner);
 
 /* Keep @conn, which is adopted, however many guests there are. */
 void wf_conn_trust(struct wf_conn *conn);
+
 /* Make the secret of @label that only the two ends of @conn know.  -ENOENT: there is no TLS. */
 int wf_conn_secret(const struct wf_conn *conn, const char *label, struct wf_secret *secret);
 

@@ -24,10 +24,12 @@ int wf_request_put(const struct wf_link *link, uint32_t lane, const struct wf_gr
 	}
 	err = wf_seals_request(link, link->peer->link, link->probe.epoch, lane, to->address,
 			       to->address_bytes, mac);
+	if (err)
+		return err;
 	wf_bytes_put_u32(w, link->probe.epoch);
 	wf_bytes_put_u32(w, lane);
 	wf_bytes_put(w, mac, sizeof(mac));
-	return err;
+	return 0;
 }
 
 /* Is the rest of a request, behind the link's id, the proof that it must be? */

@@ -12,6 +12,7 @@
 #ifndef WF_SEALS_H
 #define WF_SEALS_H
 
+#include "secure/identity.h"
 #include "secure/ratchet.h"
 #include "wire/frame.h"
 
@@ -20,7 +21,6 @@ struct wf_link;
 struct wf_outframe;
 
 #define WF_SEALS_MAC_BYTES 16
-#define WF_SEALS_IDENTITY_BYTES 256
 
 struct wf_seals {
 	bool known;              /* the peer was met in TLS, and @secret is known */
@@ -28,7 +28,7 @@ struct wf_seals {
 	uint32_t epoch;          /* epoch of the keys; 0: there are none */
 	struct wf_secret secret;
 	struct wf_ratchet out, in;
-	char identity[WF_SEALS_IDENTITY_BYTES]; /* identity of the peer, as TLS has proven it */
+	char identity[WF_IDENTITY_BYTES]; /* identity of the peer, as TLS has proven it */
 };
 
 /* Take the secret of the session of @conn, in which the peer of @link was met.  -ENOMEM. */

@@ -145,7 +145,7 @@ static int check_key(const char *path, struct wf_error *e)
 	return 0;
 }
 
-/* Take the authorities and their revocation lists, which are then asked of every certificate. */
+/* Take the authorities, and revocation lists: in these the peers' own certificates are sought. */
 static int use_authorities(struct wf_credentials *c, const char *path, struct wf_error *e)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(c->tls);

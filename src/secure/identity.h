@@ -7,9 +7,9 @@
 #ifndef WF_IDENTITY_H
 #define WF_IDENTITY_H
 
-#include <openssl/x509.h>
-
 #include "util/base.h"
+
+struct x509_st; /* OpenSSL's X509 */
 
 #define WF_IDENTITY_BYTES 256 /* a SPIFFE id may have 2048; longer ones than this are no identity */
 
@@ -17,10 +17,10 @@
  * Write the identity of @cert: its first URI (as SPIFFE has it), else its first DNS name.
  * "": it has neither.
  */
-void wf_identity_of(const X509 *cert, char identity[WF_IDENTITY_BYTES]);
+void wf_identity_of(const struct x509_st *cert, char identity[WF_IDENTITY_BYTES]);
 
 /* Does a URI or DNS name of @cert match one of the comma list @patterns? */
-bool wf_identity_is_listed(const X509 *cert, const char *patterns);
+bool wf_identity_is_listed(const struct x509_st *cert, const char *patterns);
 
 /* Does @text match the @count characters of @pattern, in which '*' stands for any text? */
 bool wf_identity_matches(const char *pattern, size_t count, const char *text);

@@ -13,8 +13,10 @@ static int make_key(const struct wf_ratchet *r, const struct wf_secret *secret,
 	if (err)
 		return err;
 	err = wf_secret_derive(secret, "next", 0, 0, next);
-	if (err)
+	if (err) {
 		wf_seal_free(*seal);
+		*seal = NULL;
+	}
 	return err;
 }
 

@@ -13,9 +13,8 @@
 #include "secure/secret.h"
 
 #define WF_SEAL_TAG_BYTES 16
-#define WF_SEAL_KEY_BYTES_MAX 32
 
-/* Numbers as peers say them; a bit mask of (1 << cipher) says which ones a node has. */
+/* Ciphers, by the numbers that peers say. */
 enum wf_seal_cipher { WF_SEAL_AES_128_GCM = 0, WF_SEAL_CHACHA20_POLY1305 = 1, WF_SEAL_CIPHERS };
 
 /* The cipher that this processor does faster. */

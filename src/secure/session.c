@@ -145,23 +145,23 @@ void wf_session_sent(struct wf_session *s, size_t count)
 static int say_refused(struct wf_session *s, struct wf_error *e)
 {
 	unsigned long first = ERR_peek_error();
-	int reason = ERR_GET_REASON(first);
+	int reason = ERR_GET_LIB(first) == ERR_LIB_SSL ? ERR_GET_REASON(first) : 0;
 	long verdict = SSL_get_verify_result(s->tls);
 	const char *text;
 
-	if (ERR_GET_LIB(first) == ERR_LIB_SSL && reason == SSL_R_CERTIFICATE_VERIFY_FAILED &&
+	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED &&
 	    verdict == X509_V_ERR_APPLICATION_VERIFICATION)
 		return wf_error_set(e, -EKEYREJECTED, "no identity in its certificate is listed in "
 				    "WEFT_PEER_IDS");
-	if (ERR_GET_LIB(first) == ERR_LIB_SSL && reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
+	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
 		return wf_error_set(e, -EKEYREJECTED, "its certificate is refused: %s",
 				    X509_verify_cert_error_string(verdict));
 	for (size_t i = 0; i < WF_COUNT(reasons); i++)
-		if (ERR_GET_LIB(first) == ERR_LIB_SSL && reason == reasons[i].reason)
+		if (reason == reasons[i].reason)
 			return wf_error_set(e, -reasons[i].code, "%s", reasons[i].text);
 	text = ERR_reason_error_string(first);
-	return wf_error_set(e, reason == ERR_R_MALLOC_FAILURE ? -ENOMEM : -EBADMSG, "%s",
-			    text ? text : "what it sends is no TLS");
+	return wf_error_set(e, ERR_GET_REASON(first) == ERR_R_MALLOC_FAILURE ? -ENOMEM : -EBADMSG,
+			    "%s", text ? text : "what it sends is no TLS");
 }
 
 /* Take note of who the peer is.  -EKEYREJECTED: nobody is proven. */

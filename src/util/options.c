@@ -310,11 +310,16 @@ int wf_options_parse(const char *unit, const char *text, uint64_t *value)
 	return parse_number(unit, text, value);
 }
 
+bool wf_options_has_credentials(const struct wf_options *o)
+{
+	return o->key_file[0] || o->cert[0] || o->key[0] || o->ca[0];
+}
+
 const char *wf_options_security(const struct wf_options *o)
 {
 	if (o->security[0])
 		return o->security;
-	return o->key_file[0] || o->cert[0] || o->key[0] || o->ca[0] ? "sealed" : "open";
+	return wf_options_has_credentials(o) ? "sealed" : "open";
 }
 
 static const char *form_of(const char *unit)

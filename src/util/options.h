@@ -87,6 +87,9 @@ struct wf_options {
  */
 int wf_options_load(struct wf_options *o, struct wf_error *e);
 
+/* Return whether a key file or a certificate is named, or a part of what goes with one. */
+bool wf_options_has_credentials(const struct wf_options *o);
+
 /* Return the mode of security, in one word: as it was named, else as there are credentials. */
 const char *wf_options_security(const struct wf_options *o);
 

@@ -8,8 +8,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,41 +16,18 @@
 
 #include <weft/weft.h>
 
+#include "tests/fabric/said.h"
+
 #define LIMIT_NS 20000000000ull
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static char ours[64], others[64]; /* key files */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char said[4000]; /* by the nodes' log */
-
-static void hear(void *arg, int level, const char *line)
-{
-	size_t used;
-
-	(void)arg;
-	(void)level;
-	pthread_mutex_lock(&lock);
-	used = strlen(said);
-	(void)snprintf(said + used, sizeof(said) - used, "%s\n", line);
-	pthread_mutex_unlock(&lock);
-}
-
-static bool has_said(const char *what)
-{
-	bool has;
-
-	pthread_mutex_lock(&lock);
-	has = strstr(said, what);
-	pthread_mutex_unlock(&lock);
-	return has;
-}
-
 /* Open a node over @provider that proves itself by @key; NULL: it has none, and loopback alone. */
 static int try_open(const char *provider, const char *key, struct weft_node **node)
 {
 	const struct weft_node_options options = {
-		.size = sizeof(options), .provider = provider, .log = hear,
+		.size = sizeof(options), .provider = provider, .log = said_line,
 		.security = key ? WEFT_SECURITY_KEYED : WEFT_SECURITY_NONE,
 	};
 	int err;
@@ -153,7 +128,7 @@ static void another_key_is_unauthenticated_at_once(void **state)
 	(void)state;
 	assert_int_equal(ping_in_vain(a, b, text), WEFT_UNAUTHENTICATED);
 	assert_non_null(strstr(text, "another key"));
-	assert_true(has_said("is kept out: the TLS handshake"));
+	assert_true(said_has("is kept out: the TLS handshake"));
 	weft_node_close(a);
 	weft_node_close(b);
 }
@@ -239,7 +214,7 @@ static int remove_keys(void **state)
 static int forget(void **state)
 {
 	(void)state;
-	said[0] = '\0';
+	said_forget();
 	return 0;
 }
 

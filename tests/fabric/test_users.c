@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +14,8 @@
 #include <unistd.h>
 
 #include <weft/weft.h>
+
+#include "tests/fabric/said.h"
 
 #define OTHER_UID 65534
 #define LIMIT_NS 20000000000ull
@@ -28,34 +28,9 @@ struct end {
 	char text[TEXT_BYTES];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char said[TEXT_BYTES]; /* by our node's log */
-
-static void hear(void *arg, int level, const char *line)
-{
-	size_t used;
-
-	(void)arg;
-	(void)level;
-	pthread_mutex_lock(&lock);
-	used = strlen(said);
-	snprintf(said + used, sizeof(said) - used, "%s\n", line);
-	pthread_mutex_unlock(&lock);
-}
-
-static bool has_said(const char *what)
-{
-	bool has;
-
-	pthread_mutex_lock(&lock);
-	has = strstr(said, what);
-	pthread_mutex_unlock(&lock);
-	return has;
-}
-
 static struct weft_node *open_node(unsigned security)
 {
-	struct weft_node_options options = { .size = sizeof(options), .log = hear,
+	struct weft_node_options options = { .size = sizeof(options), .log = said_line,
 					     .provider = "tcp", .security = security };
 	struct weft_node *node;
 
@@ -118,7 +93,7 @@ static void meet(unsigned theirs, unsigned ours, struct end *there, struct end *
 		print_message("skip: only root can be another user\n");
 		skip();
 	}
-	said[0] = '\0';
+	said_forget();
 	assert_int_equal(pipe(to), 0);
 	assert_int_equal(pipe(from), 0);
 	(void)fflush(NULL);
@@ -166,7 +141,7 @@ static void a_node_dialled_by_another_user_says_so_to_both(void **state)
 	(void)state;
 	meet(WEFT_SECURITY_OPEN, 0, &there, &here);
 	says(&there, WEFT_PERMISSION_DENIED, "the other end is of uid 65534, this node of uid 0");
-	assert_true(has_said("is kept out: the other end is of uid 65534"));
+	assert_true(said_has("is kept out: the other end is of uid 65534"));
 }
 
 static void users_meet_where_both_say_open(void **state)

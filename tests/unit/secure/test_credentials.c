@@ -294,7 +294,7 @@ static void an_encrypted_key_is_refused_and_nobody_asked(void **state)
 	UI_set_default_method(method);
 	certificates_save_key("node.key", node.key, "password");
 	expect_refused(&files, -EINVAL, key, "is encrypted");
-	/* The same in the older form of such files. */
+	/* A key that is encrypted in the older form of such files. */
 	file = BIO_new_file(key, "w");
 	assert_non_null(file);
 	assert_int_equal(PEM_write_bio_PrivateKey_traditional(file, node.key, EVP_aes_128_cbc(),
