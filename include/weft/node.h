@@ -253,6 +253,7 @@ struct weft_path {
 	uint64_t done_ns;       /* the outcome was known */
 	unsigned helped;        /* chunks that the node's helper thread read */
 	unsigned rails;         /* rails that carried the body; of a send: offered it */
+	char cipher[24];        /* cipher of the body on its way: "AES-128-GCM" or "none", say */
 };
 #define WEFT_PATH_INIT WEFT_SIZED_INIT(struct weft_path)
 

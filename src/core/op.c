@@ -237,7 +237,8 @@ void wf_op_finish_kept(struct weft_op *op)
 void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned copies)
 {
 	op->outcome.path = path;
-	op->outcome.copies = (uint8_t)copies;
+	/* To encrypt or decrypt a pulled body is a copy as well. */
+	op->outcome.copies = (uint8_t)(copies + (path->cipher && path->way != WF_BODY_EAGER));
 	if (!path->caps)
 		return;
 	/* Names outlive the rail, which may be gone when a user asks. */
@@ -245,6 +246,7 @@ void wf_op_path_set(struct weft_op *op, const struct wf_path *path, unsigned cop
 	/* A straight pull and a handle are both called "direct". */
 	op->outcome.way = path->straight && path->way == WF_BODY_PULL ? WF_BODY_HANDLE : path->way;
 	op->outcome.sum_kind = path->bytes ? path->sum_kind : WF_BODY_SUM_NONE;
+	op->outcome.cipher = path->bytes ? path->cipher : 0;
 }
 
 void wf_op_stop(struct weft_op *op, const struct wf_error *e)
@@ -472,6 +474,8 @@ static struct weft_path path_of(const struct weft_op *op)
 	}
 	strcpy(to.way, wf_plan_way((enum wf_body_way)op->outcome.way));
 	strcpy(to.checksum, op->outcome.sum_kind == WF_BODY_SUM_XXH3 ? "xxh3" : "none");
+	strcpy(to.cipher, !op->outcome.cipher ? "none" :
+		wf_seal_name((enum wf_seal_cipher)(op->outcome.cipher - 1)));
 	return to;
 }
 

@@ -64,8 +64,9 @@ struct wf_op_outcome {
 	enum weft_executed executed;
 	bool known;              /* the other members are set */
 	uint8_t copies;
-	uint8_t way;             /* the path's enum wf_body_way */
-	uint8_t sum_kind;        /* the path's enum wf_body_sum */
+	unsigned way : 4;        /* the path's enum wf_body_way */
+	unsigned sum_kind : 2;   /* the path's enum wf_body_sum */
+	unsigned cipher : 2;     /* the path's */
 };
 
 struct weft_op {

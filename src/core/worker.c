@@ -159,7 +159,7 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_worker *worker = ctx;
 
-	wf_transfer_down(link, e);
+	wf_transfer_down(&worker->transfer, link, e);
 	wf_remote_down(link, e);
 	wf_channels_down(&worker->channels, link, e);
 	wf_sending_down(&worker->attachments, link, e);

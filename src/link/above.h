@@ -26,6 +26,7 @@ enum wf_above_work {
 	WF_ABOVE_STREAMS,
 	WF_ABOVE_ECHOES,
 	WF_ABOVE_GETS,            /* gets that wait for a rail */
+	WF_ABOVE_PARCELS,         /* parts of bodies, encrypted for the peer to read */
 	WF_ABOVE_ASKS,            /* ranges of the peer's windows that are asked for */
 	WF_ABOVE_WORKS
 };

@@ -137,6 +137,8 @@ static void close_rails(struct wf_engine *engine)
 	}
 	wf_pool_forget(&engine->pool, NULL);
 	wf_pool_forget(&engine->frames.pool, NULL);
+	wf_pool_forget(&engine->fetched, NULL);
+	wf_pool_forget(&engine->parcels, NULL);
 	while (engine->rail_count)
 		wf_rail_close(engine->rails[--engine->rail_count].rail);
 }
@@ -441,6 +443,8 @@ static int poll_all(void *ctx)
 	int count = poll_rails(engine);
 
 	wf_pool_run(&engine->pool);
+	wf_pool_run(&engine->fetched);
+	wf_pool_run(&engine->parcels);
 	return count;
 }
 
@@ -454,7 +458,8 @@ static int arm(void *ctx, uint64_t *until_ns)
 	if (engine->bell)
 		wf_doorbell_sleep(engine->bell);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&engine->pool.freed))
+	if (atomic_load(&engine->pool.freed) || atomic_load(&engine->fetched.freed) ||
+	    atomic_load(&engine->parcels.freed))
 		return -EAGAIN;
 	for (uint32_t i = 0; i < engine->rail_count; i++) {
 		const struct wf_rail_caps *caps = wf_rail_caps(engine->rails[i].rail);
@@ -610,6 +615,32 @@ static int open_loop(struct wf_engine *engine, struct wf_error *e)
 	return wf_loop_open(&engine->loop, &config, e);
 }
 
+static int open_pools(struct wf_engine *engine)
+{
+	int err = wf_pool_init(&engine->pool, engine->options.pool_bytes);
+
+	if (err)
+		return err;
+	err = wf_pool_init(&engine->fetched, WF_FETCHED_BYTES);
+	if (err)
+		goto close_pool;
+	err = wf_pool_init(&engine->parcels, WF_PARCELS_BYTES);
+	if (err)
+		goto close_fetched;
+	err = wf_outframes_init(&engine->frames);
+	if (err)
+		goto close_parcels;
+	return 0;
+
+close_parcels:
+	wf_pool_fini(&engine->parcels);
+close_fetched:
+	wf_pool_fini(&engine->fetched);
+close_pool:
+	wf_pool_fini(&engine->pool);
+	return err;
+}
+
 int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *config,
 		   struct wf_error *e)
 {
@@ -635,14 +666,8 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 	err = open_loop(engine, e);
 	if (err)
 		return err;
-	err = wf_pool_init(&engine->pool, engine->options.pool_bytes);
+	err = open_pools(engine);
 	if (err) {
-		wf_loop_close(&engine->loop);
-		return wf_error_set(e, err, "the pool can't be set up");
-	}
-	err = wf_outframes_init(&engine->frames);
-	if (err) {
-		wf_pool_fini(&engine->pool);
 		wf_loop_close(&engine->loop);
 		return wf_error_set(e, err, "the pool can't be set up");
 	}
@@ -775,6 +800,8 @@ void wf_engine_close(struct wf_engine *engine)
 	wf_select_close(&engine->select);
 	wf_table_fini(&engine->links);
 	wf_outframes_fini(&engine->frames);
+	wf_pool_fini(&engine->parcels);
+	wf_pool_fini(&engine->fetched);
 	wf_pool_fini(&engine->pool);
 	wf_loop_close(&engine->loop);
 }
@@ -793,4 +820,6 @@ void wf_engine_forked(struct wf_engine *engine)
 		wf_shm_export_forked(engine->shm_export);
 	wf_shm_imports_forked(&engine->shm_imports);
 	wf_pool_forked(&engine->pool);
+	wf_pool_forked(&engine->fetched);
+	wf_pool_forked(&engine->parcels);
 }

@@ -80,6 +80,13 @@ struct wf_engine_rail {
 	bool tidies;           /* @tidy_timer is running */
 };
 
+/*
+ * Encrypted parts of bodies that a worker keeps at once, of its own reads and of its peers': apart, so
+ * that neither waits for the other.  Not tuned.
+ */
+#define WF_FETCHED_BYTES (32 * MIB)
+#define WF_PARCELS_BYTES (32 * MIB)
+
 struct wf_engine {
 	struct wf_options options;
 	struct wf_log log;
@@ -107,6 +114,8 @@ struct wf_engine {
 
 	struct wf_pool pool;   /* the pool of the user */
 	struct wf_outframes frames; /* frames of the links */
+	/* encrypted parts of bodies, beside the user's budget: of our reads, and of our peers' */
+	struct wf_pool fetched, parcels;
 	uint32_t frame_bytes;  /* the largest frame of any rail */
 	struct wf_table links; /* links by the id that peers put into frames */
 	struct wf_list link_list;

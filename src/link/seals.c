@@ -20,8 +20,20 @@ int wf_seals_meet(struct wf_link *link, const struct wf_conn *conn)
 	if (err)
 		return err;
 	s->known = true;
+	s->bodies = !strcmp(wf_options_security(&link->engine->options), "sealed");
+	s->cipher = (uint8_t)WF_MAX(wf_seal_preferred(), (enum wf_seal_cipher)link->peer->cipher);
 	(void)snprintf(s->identity, sizeof(s->identity), "%s", wf_conn_identity(conn));
 	return 0;
+}
+
+bool wf_seals_bodies(const struct wf_link *link)
+{
+	return link->seals.on && link->seals.bodies;
+}
+
+enum wf_seal_cipher wf_seals_cipher(const struct wf_link *link)
+{
+	return (enum wf_seal_cipher)link->seals.cipher;
 }
 
 static void drop_keys(struct wf_seals *s)
@@ -48,14 +60,12 @@ bool wf_seals_fit(const struct wf_link *link, const struct wf_conn *conn)
 static int make_key(const struct wf_link *link, struct wf_ratchet *ratchet, bool seals)
 {
 	const struct wf_seals *s = &link->seals;
-	enum wf_seal_cipher theirs = (enum wf_seal_cipher)link->peer->cipher;
-	enum wf_seal_cipher cipher = WF_MAX(wf_seal_preferred(), theirs);
 	struct wf_secret secret;
 	int err = wf_secret_derive(&s->secret, "frames", link->probe.epoch,
 				   link->dialler != seals, &secret);
 
 	if (!err)
-		err = wf_ratchet_begin(ratchet, cipher, &secret, seals);
+		err = wf_ratchet_begin(ratchet, (enum wf_seal_cipher)s->cipher, &secret, seals);
 	wf_secret_wipe(&secret);
 	return err;
 }

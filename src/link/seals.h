@@ -25,6 +25,8 @@ struct wf_outframe;
 struct wf_seals {
 	bool known;              /* the peer was met in TLS, and @secret is known */
 	bool on;                 /* frames on the rail in use are sealed */
+	bool bodies;             /* and so are bodies then, which move in parcels (wire/parcel.h) */
+	uint8_t cipher;          /* enum wf_seal_cipher of both */
 	uint32_t epoch;          /* epoch of the keys; 0: there are none */
 	struct wf_secret secret;
 	struct wf_ratchet out, in;
@@ -33,6 +35,12 @@ struct wf_seals {
 
 /* Take the secret of the session of @conn, in which the peer of @link was met.  -ENOMEM. */
 int wf_seals_meet(struct wf_link *link, const struct wf_conn *conn);
+
+/* Are bodies sealed that move over the rail of @link, which is up? */
+bool wf_seals_bodies(const struct wf_link *link);
+
+/* Returns the cipher of both ends of @link. */
+enum wf_seal_cipher wf_seals_cipher(const struct wf_link *link);
 
 /* Wipe all: the peer is gone. */
 void wf_seals_forget(struct wf_seals *seals);

@@ -17,6 +17,7 @@ nb::dict path_of(const weft_op *op)
 	d["device"] = nb::str(p.device);
 	d["way"] = nb::str(p.way);
 	d["checksum"] = nb::str(p.checksum);
+	d["cipher"] = nb::str(p.cipher);
 	d["bytes"] = p.bytes;
 	d["copies"] = p.copies;
 	d["registered"] = bool(p.registered);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of credentials, for credentials.c and session.c: OpenSSL's types. */
+/* The inside of the floor: what its files share of OpenSSL's types. */
 #ifndef WF_SECURE_INTERNAL_H
 #define WF_SECURE_INTERNAL_H
 
@@ -19,5 +19,8 @@ struct wf_credentials {
 	char key_id[WF_KEY_ID_BYTES]; /* names the key to peers, and tells nothing of it */
 	char *peers;            /* owned; NULL: any identity that an authority has signed */
 };
+
+/* OpenSSL's name of @cipher. */
+const EVP_CIPHER *wf_seal_type(enum wf_seal_cipher cipher);
 
 #endif

@@ -8,6 +8,8 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include "secure/internal.h"
+
 #define NONCE_BYTES 12 /* the key's own bytes, and the number combined with the last eight */
 
 struct wf_seal {
@@ -41,6 +43,11 @@ const char *wf_seal_name(enum wf_seal_cipher cipher)
 	return ciphers[cipher].name;
 }
 
+const EVP_CIPHER *wf_seal_type(enum wf_seal_cipher cipher)
+{
+	return ciphers[cipher].type();
+}
+
 int wf_seal_new(enum wf_seal_cipher cipher, const struct wf_secret *secret, bool seals,
 		struct wf_seal **seal)
 {
@@ -54,7 +61,7 @@ int wf_seal_new(enum wf_seal_cipher cipher, const struct wf_secret *secret, bool
 	if (s->cipher && !wf_secret_derive(secret, "key", 0, 0, &key) &&
 	    !wf_secret_derive(secret, "iv", 0, 0, &iv)) {
 		memcpy(s->iv, iv.bytes, sizeof(s->iv));
-		if (EVP_CipherInit_ex(s->cipher, ciphers[cipher].type(), NULL, key.bytes, NULL,
+		if (EVP_CipherInit_ex(s->cipher, wf_seal_type(cipher), NULL, key.bytes, NULL,
 				      seals))
 			err = 0;
 	}

@@ -259,7 +259,7 @@ static int stage_loan(struct wf_windows *w, struct wf_link *link, struct loan *l
 	if (wf_stage_open(w->transfer, device, loan->outgoing.body_bytes, WF_KIND_INTO_CHUNK,
 			  &loan->stage))
 		return -ENOMEM;
-	if (stays && !(caps && wf_stage_is_reached(loan->stage, caps, false))) {
+	if (stays && !(caps && wf_stage_is_reached(loan->stage, link, false))) {
 		wf_stage_close(loan->stage);
 		return -EBADFD;
 	}
@@ -490,6 +490,7 @@ static void read_body(struct wf_windows *w, struct wf_window *window, struct wf_
 
 	pull->job = (struct wf_pull_job){
 		.into = (char *)window->at + record->at,
+		.shown = true,
 		.stage = push->stage,
 		.drains = push->stage != NULL,
 		.terms = w->terms,

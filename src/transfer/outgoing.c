@@ -147,6 +147,7 @@ static void left(struct wf_outgoing *p)
 	struct wf_error e;
 
 	p->path.caps = wf_link_caps(link);
+	p->path.cipher = wf_path_cipher(link, link->seals.on);
 	p->path.chunks = p->record->message.frames;
 	p->path.first_ns = p->record->message.first_ns;
 	p->path.last_ns = link->engine->loop.now_ns;
@@ -193,6 +194,13 @@ static int grant(struct wf_outgoing *p, struct wf_error *e)
 	struct wf_grant_span span = readable(p);
 	int err = 0;
 
+	p->path.cipher = wf_path_cipher(link, wf_seals_bodies(link));
+	/* The peer gets parcels of a sealed body, and no key. */
+	if (wf_seals_bodies(link)) {
+		close_grants(p);
+		p->path.registered = p->path.straight = false;
+		return 0;
+	}
 	if (p->offer.grant_epoch != link->probe.epoch || !p->offer.grant.key) {
 		close_grants(p);
 		err = wf_grant_remote(&p->offer.grant, link->on->rail, &link->engine->pool, &span, e);
@@ -270,13 +278,13 @@ static void lend(struct wf_outgoing *p, struct wf_body *body)
  * host, nor where the rail did and the body has to be offered again, unless there is nothing
  * else.
  */
-static bool may_reach(const struct wf_outgoing *p, const struct wf_rail_caps *caps)
+static bool may_reach(const struct wf_outgoing *p)
 {
 	bool only = p->terms->no_staging;
 
 	return p->stage && !p->stage->bounce && p->path.sum_kind == WF_BODY_SUM_NONE &&
 	       (only || p->staging->reached_by != wf_link_real(p->link)->on) &&
-	       wf_stage_is_reached(p->stage, caps, only);
+	       wf_stage_is_reached(p->stage, wf_link_real(p->link), only);
 }
 
 /* Register the body on its device.  Returns false: the rail does not reach it, and it is staged. */
@@ -306,7 +314,7 @@ static int agree_to_stage(const struct wf_outgoing *p, struct wf_error *e)
 static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e)
 {
 	const struct wf_rail_caps *caps = wf_link_caps(wf_link_real(p->link));
-	bool may = may_reach(p, caps), ready = may && wf_stage_ready(p->stage);
+	bool may = may_reach(p), ready = may && wf_stage_ready(p->stage);
 	bool waits = may && !ready;
 	int err;
 
@@ -321,7 +329,9 @@ static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e
 	 * wait for them.
 	 */
 	p->offer.direct = ready && reach(p);
-	err = p->stage ? 0 : grant(p, e);
+	err = wf_terms_seal(p->terms, wf_link_real(p->link), e);
+	if (!err && !p->stage)
+		err = grant(p, e);
 	/*
 	 * A stream that has to come so far first, or a reader of this host that may want a
 	 * handle, is asked later.
@@ -837,10 +847,12 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 	int err = wf_terms_rail(p->terms, wf_link_real(p->link), caps, e);
 	bool may_direct;
 
+	if (!err)
+		err = wf_terms_seal(p->terms, wf_link_real(p->link), e);
 	if (err)
 		return err;
 	handle = handle && may_hand(p, caps);
-	may_direct = may_reach(p, caps);
+	may_direct = may_reach(p);
 	if ((handle || may_direct) && !wf_stage_ready(p->stage)) {
 		p->staging->awaited = true;
 		return WF_TRANSFER_LATER;
@@ -938,6 +950,30 @@ int wf_outgoing_spread(struct wf_outgoing *p, uint64_t pull)
 		return 0;
 	return wf_stripe_tell(&p->offer.spread, link, pull, p->terms->priority, p->class->shared,
 			      &span);
+}
+
+/* Encrypt bytes of the body for a read of the peer's.  -ENOMEM: the peer is to ask again. */
+int wf_outgoing_seal(struct wf_outgoing *p, const struct wf_parcel_ask *ask)
+{
+	struct wf_link *link = wf_link_real(p->link);
+	struct wf_grant_span span = readable(p);
+	struct iovec from[WF_PARCEL_RANGES_MAX];
+
+	if (!wf_link_caps(link) || !wf_seals_bodies(link))
+		return wf_parcels_refuse(&p->transfer->parcels, link, ask, WEFT_RESOURCE_EXHAUSTED);
+	if (p->state != WF_OUTGOING_OFFERED || !span.at || (p->stage && p->staging->reader != ask->pull))
+		return wf_parcels_refuse(&p->transfer->parcels, link, ask, WEFT_NOT_FOUND);
+	/* Bytes of a buffer that is not filled yet are another's. */
+	if (p->stage)
+		span.bytes = WF_MIN(span.bytes, p->staging->filled);
+	for (unsigned i = 0; i < ask->count; i++) {
+		const struct wf_parcel_range *range = &ask->ranges[i];
+
+		if (range->at > span.bytes || range->bytes > span.bytes - range->at)
+			return -EBADMSG;
+		from[i] = (struct iovec){ (uint8_t *)span.at + range->at, range->bytes };
+	}
+	return wf_parcels_seal(&p->transfer->parcels, link, ask, from);
 }
 
 /* Tell the reader the sums of the next pieces of the body.  -ENOMEM: the peer is to ask again. */

@@ -174,6 +174,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status);
 int wf_outgoing_spread(struct wf_outgoing *p, uint64_t pull);
 int wf_outgoing_taken(struct wf_outgoing *p, uint64_t bytes);
 int wf_outgoing_check(struct wf_outgoing *p, uint64_t pull);
+int wf_outgoing_seal(struct wf_outgoing *p, const struct wf_parcel_ask *ask);
 bool wf_outgoing_up(
 	struct wf_outgoing *p); /* false: @p waits on, and so do the outgoing bodies behind it */
 void wf_outgoing_paused(struct wf_outgoing *p);

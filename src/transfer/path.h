@@ -16,6 +16,7 @@ struct wf_path {
 	const struct wf_rail_caps *caps; /* caps of the rail, with its life; NULL: nothing moved */
 	uint8_t way;       /* enum wf_body_way */
 	uint8_t sum_kind;  /* enum wf_body_sum */
+	uint8_t cipher;    /* 1 + enum wf_seal_cipher; 0: the body went in clear */
 	bool registered;   /* memory was registered for the body */
 	bool straight;     /* the rail reached this side's memory on its device */
 	uint64_t bytes;
@@ -28,6 +29,12 @@ struct wf_path {
 	uint64_t first_ns, last_ns; /* first and last chunk or frame of the body */
 };
 
+/* Returns the cipher of a path over @link, whose bytes were @sealed or not. */
+static inline uint8_t wf_path_cipher(const struct wf_link *link, bool sealed)
+{
+	return sealed ? (uint8_t)(1 + wf_seals_cipher(link)) : 0;
+}
+
 /* Returns the path of a body, or of an offer, in the record that @link has just got. */
 static inline struct wf_path wf_path_come(const struct wf_link *link, const struct wf_body *body)
 {
@@ -39,6 +46,7 @@ static inline struct wf_path wf_path_come(const struct wf_link *link, const stru
 		.caps = here ? wf_link_caps(link) : NULL,
 		.way = body->way == WF_BODY_VIEW ? WF_BODY_PULL : body->way,
 		.sum_kind = body->sum_kind,
+		.cipher = wf_path_cipher(link, here && link->seals.on),
 		.bytes = body->bytes,
 		.chunks = here ? frames : 0,
 		/* The unexpected tensor time of the first of several frames is not kept. */

@@ -22,6 +22,7 @@
 #define FAILING_CONNECTED_NS (5 * WF_NS_PER_S)
 #define FAILING_SHARED_NS (50 * WF_NS_PER_MS)
 #define LANES_NS WF_NS_PER_MS /* pause before a pull that needs more rails looks again */
+#define FETCH_RETRY_NS WF_NS_PER_MS /* pause before memory for a fetch is asked for again */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* pause after the rail returned -EAGAIN */
 #define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* until the endpoint is closed over the reads */
 #define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
@@ -133,6 +134,7 @@ static void finish(struct wf_pull *pull)
 	note_way(pull);
 	wf_stripe_close(pull->spread);
 	pull->spread = NULL;
+	wf_fetch_close(pull);
 	wf_reader_sums_close(&pull->sums);
 	wf_table_remove(&pull->transfer->pulls, pull->id);
 	wf_list_remove(&pull->node);
@@ -270,6 +272,7 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 		wf_pace_leave(&pull->share);
 		wf_yield_leave(pull);
 		stop_copies(pull);
+		wf_fetch_end_asked(pull);
 	}
 	/* A pull never ends inside a caller's own call: in the next turn at the soonest. */
 	arm(pull, !pull->busy ? 0 : pull->rail.connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
@@ -308,7 +311,7 @@ static void ask(struct wf_pull *pull)
 /* Is the rest long enough for lanes, and are there any? */
 static bool may_spread(const struct wf_pull *pull)
 {
-	return pull->state == WF_PULL_READING && wf_lane_count(pull->link) &&
+	return pull->state == WF_PULL_READING && wf_lane_count(pull->link) && !pull->fetches &&
 	       pull->body.bytes - pull->at.next >= WF_STRIPE_CHUNKS_MIN * pull->rail.chunk_bytes;
 }
 
@@ -347,6 +350,8 @@ static int open_target(struct wf_pull *pull, const struct wf_grant_span *span, s
 {
 	struct wf_link *link = pull->link;
 
+	if (pull->fetches)
+		return 0;
 	return wf_grant_local(&pull->grant, link->on->rail, &link->engine->pool, span, e);
 }
 
@@ -364,14 +369,14 @@ static bool is_in_one(const struct wf_pull *pull)
  * May reads go to the device itself?  All of them do, or none; and not over a rail on which they
  * have failed, unless there is nothing else.
  */
-static bool may_be_straight(const struct wf_pull *pull, const struct wf_rail_caps *caps)
+static bool may_be_straight(const struct wf_pull *pull)
 {
 	bool only = pull->job.terms->no_staging, straight = pull->way == WF_PULL_WAY_STRAIGHT;
 
 	if (pull->sums.count || (pull->at.next && !straight) || !is_in_one(pull) ||
 	    (straight && pull->rail.on == pull->link->on && !only))
 		return false;
-	return wf_stage_is_reached(pull->job.stage, caps, only);
+	return wf_stage_is_reached(pull->job.stage, pull->link, only);
 }
 
 /*
@@ -452,7 +457,7 @@ static int aim_at_room(struct wf_pull *pull, struct wf_error *e)
  * Register the destination on the rail in use.  WF_TRANSFER_LATER: not yet; the pull goes on by
  * itself.
  */
-static int aim(struct wf_pull *pull, const struct wf_rail_caps *caps, struct wf_error *e)
+static int aim(struct wf_pull *pull, struct wf_error *e)
 {
 	struct wf_grant_span span = target(pull);
 	int err = -EOPNOTSUPP;
@@ -460,9 +465,53 @@ static int aim(struct wf_pull *pull, const struct wf_rail_caps *caps, struct wf_
 	wf_pool_unwait(&pull->transfer->engine->pool, &pull->bounce_waiter);
 	if (pull->way == WF_PULL_WAY_READ)
 		return open_target(pull, &span, e);
-	if (may_be_straight(pull, caps))
+	if (may_be_straight(pull))
 		err = aim_straight(pull, e);
 	return err == -EOPNOTSUPP ? aim_at_room(pull, e) : err;
+}
+
+/* Let fetches make the reads where bodies are sealed.  -ENOMEM, -EBADFD with a sentence. */
+static int choose_reads(struct wf_pull *pull, struct wf_error *e)
+{
+	int err = wf_terms_seal(pull->job.terms, pull->link, e);
+
+	if (err)
+		return err;
+	if (!wf_seals_bodies(pull->link))
+		wf_fetch_close(pull);
+	else if (wf_fetch_open(pull))
+		return wf_error_set(e, -ENOMEM, "no memory for the reads of a sealed body");
+	return 0;
+}
+
+/* Set up the reads over the rail in use, as the plan says. */
+static void plan_reads(struct wf_pull *pull, const struct wf_rail_caps *caps)
+{
+	const struct wf_options *options = &pull->link->engine->options;
+	struct wf_plan plan;
+
+	/* Chunk and depth alone are asked for: the way was the owner's choice. */
+	wf_plan_make(caps, options, pull->body.bytes, false, 0, &plan);
+	pull->rail = (struct wf_pull_rail){
+		.on = pull->link->on,
+		.chunk_bytes = plan.chunk_bytes,
+		.depth = plan.depth,
+		.spans_max = caps->read_spans_max,
+		.helper = plan.helper,
+		.connected = caps->connected,
+		.quiet_by_close = caps->connected || caps->sync_read,
+	};
+	/* A read that fails may be made again over a rail where it is a fetch. */
+	if (pull->link->seals.bodies)
+		pull->rail.chunk_bytes = WF_MIN(plan.chunk_bytes, WF_PARCEL_BYTES_MAX);
+	if (!pull->fetches)
+		return;
+	/* As many bytes are under way, in parcels. */
+	pull->rail.chunk_bytes = WF_MIN(plan.chunk_bytes, WF_FETCH_BYTES);
+	pull->rail.depth = (uint32_t)WF_MIN(plan.depth * plan.chunk_bytes / pull->rail.chunk_bytes,
+					    (uint64_t)WF_PULL_DEPTH_MAX);
+	pull->rail.spans_max = WF_PARCEL_RANGES_MAX;
+	pull->rail.helper = false;
 }
 
 /* Register the destination and read: the offer holds on the rail in use. */
@@ -470,7 +519,7 @@ static void begin(struct wf_pull *pull)
 {
 	struct wf_link *link = pull->link;
 	const struct wf_rail_caps *caps = wf_link_caps(link);
-	struct wf_plan plan;
+	uint32_t spans_max = pull->rail.spans_max;
 	struct wf_error e;
 	int err;
 
@@ -485,7 +534,9 @@ static void begin(struct wf_pull *pull)
 		stop(pull, &e);
 		return;
 	}
-	err = aim(pull, caps, &e);
+	err = choose_reads(pull, &e);
+	if (!err)
+		err = aim(pull, &e);
 	if (err == WF_TRANSFER_LATER) {
 		pull->state = WF_PULL_EARLY;
 		return;
@@ -494,22 +545,13 @@ static void begin(struct wf_pull *pull)
 		stop(pull, &e);
 		return;
 	}
+	plan_reads(pull, caps);
 	/* A read of several blocks may be too much for this rail. */
-	if (pull->job.blocks && caps->read_spans_max < pull->rail.spans_max)
+	if (pull->job.blocks && pull->rail.spans_max < spans_max)
 		wf_reads_rewind(pull, wf_reads_got(pull));
 	pull->path.registered = pull->grant.own != NULL;
+	pull->path.cipher = wf_path_cipher(link, pull->fetches);
 	pull->path.caps = caps;
-	/* Chunk and depth alone are asked for: the way was the owner's choice. */
-	wf_plan_make(caps, &link->engine->options, pull->body.bytes, false, 0, &plan);
-	pull->rail = (struct wf_pull_rail){
-		.on = link->on,
-		.chunk_bytes = plan.chunk_bytes,
-		.depth = plan.depth,
-		.spans_max = caps->read_spans_max,
-		.helper = plan.helper,
-		.connected = caps->connected,
-		.quiet_by_close = caps->connected || caps->sync_read,
-	};
 	pull->state = WF_PULL_READING;
 	wf_pull_lane_up(pull);
 	wf_pull_feed(pull);
@@ -548,16 +590,18 @@ void wf_pull_feed(struct wf_pull *pull)
 		if (rc) {
 			if (rc != -EAGAIN)
 				count_failure(pull);
-			if (!over)
+			if (pull->fetches)
+				wf_yield_leave(pull); /* others may have the memory */
+			else if (!over)
 				refuse(pull, true);
-			arm(pull, RETRY_NS);
+			arm(pull, pull->fetches ? FETCH_RETRY_NS : RETRY_NS);
 			return;
 		}
 		if (!over)
 			refuse(pull, false);
 		if (r->state == WF_PULL_READ_FREE)
 			wf_reads_asked(pull, r);
-		else
+		else if (!wf_fetch_was_put_off(pull, r))
 			pull->path.retries++;
 		r->state = WF_PULL_READ_BUSY;
 		pull->writes = true;
@@ -695,9 +739,40 @@ static void read_done(struct wf_engine_read *read, int status)
 		 * made anew.
 		 */
 		read_no_more(pull);
-		if (!pull->rail.connected)
+		if (!pull->rail.connected || pull->fetches)
 			ask(pull);
 	}
+}
+
+void wf_pull_put_back(struct wf_pull *pull, struct wf_pull_read *r, int code)
+{
+	uint64_t pause_ns = 0;
+	struct wf_error e;
+
+	wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)code);
+	r->state = WF_PULL_READ_AGAIN;
+	wf_reads_end(pull, 1, r->count);
+	wf_yield_next(pull->link);
+	if (pull->state == WF_PULL_STOPPING) {
+		if (!is_busy(pull))
+			finish(pull);
+		return;
+	}
+	if (code == -ENOENT) {
+		read_no_more(pull);
+	} else {
+		pause_ns = wf_fetch_pause_ns(pull, code);
+		if (!pause_ns) {
+			wf_error_set(&e, -EIO, "parts of a sealed body of %s failed in a row: %s",
+				     wf_link_label(pull->link), wf_error_name(code));
+			stop(pull, &e);
+			return;
+		}
+	}
+	if (pull->state != WF_PULL_READING)
+		ask(pull);
+	else
+		arm(pull, pause_ns);
 }
 
 /* Finish a view: all its bytes are there, by no read of ours. */
@@ -727,6 +802,7 @@ void wf_pull_lost(struct wf_pull *pull, const struct wf_error *e)
 	wf_pace_leave(&pull->share);
 	wf_yield_leave(pull);
 	stop_copies(pull);
+	wf_fetch_end_asked(pull);
 	if (pull->rail.quiet_by_close || !pull->busy)
 		wf_pull_quiet(pull);
 	/* On another rail, reopening it ends the reads, and wf_pull_quiet() follows. */
@@ -1045,6 +1121,7 @@ void wf_pull_up(struct wf_pull *pull)
 void wf_pull_paused(struct wf_pull *pull)
 {
 	read_no_more(pull);
+	wf_fetch_end_asked(pull);
 	if (pull->state == WF_PULL_ASKED)
 		pull->state = WF_PULL_WAITING;
 	refuse(pull, false);
@@ -1060,7 +1137,7 @@ void wf_pull_lane(struct wf_pull *pull, const struct wf_record_lane *record)
 	struct wf_lane *lane = wf_lane_find(pull->link, record->lane);
 	struct wf_grant_span span;
 
-	if (!lane || !lane->ready || pull->state != WF_PULL_READING ||
+	if (!lane || !lane->ready || pull->state != WF_PULL_READING || pull->fetches ||
 	    pull->at.next == pull->body.bytes)
 		return;
 	span = target(pull);
@@ -1099,6 +1176,7 @@ void wf_pull_quiet(struct wf_pull *pull)
 		if (pull->reads[i].state == WF_PULL_READ_BUSY)
 			pull->reads[i].state = WF_PULL_READ_AGAIN;
 	pull->aside = 0;
+	wf_fetch_quiet(pull);
 	wf_reads_end(pull, pull->busy, pull->share.bytes);
 	wf_grant_close(&pull->grant);
 	if (pull->state == WF_PULL_STOPPING && !is_busy(pull))
@@ -1155,6 +1233,9 @@ void wf_pull_describe(const struct wf_pull *pull, char *text, size_t bytes)
 			       peer);
 	else if (pull->state == WF_PULL_READING && pull->at.next == wf_reads_limit(pull))
 		(void)snprintf(text, bytes, ", and the next have to be copied to a device");
+	else if (pull->state == WF_PULL_READING && pull->fetches)
+		(void)snprintf(text, bytes, ", and there is no room to encrypt the next, here or at %s",
+			       peer);
 	else if (pull->state == WF_PULL_READING)
 		(void)snprintf(text, bytes, ", and %s takes no read",
 			       pull->path.caps->provider);

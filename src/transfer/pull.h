@@ -9,7 +9,8 @@
  *
  * A body that is viewed in place (view.h) needs no reads; the rest is the same.  A body that its
  * owner stages is read as it is filled there, and one that is staged here as it is drained
- * (stage.h), unless the rail reaches the device itself.
+ * (stage.h), unless the rail reaches the device itself.  Where bodies are sealed each read is a
+ * fetch (fetch.h).
  *
  * Threads: owner.
  */
@@ -18,6 +19,7 @@
 
 #include "memory/grant.h"
 #include "transfer/answer.h"
+#include "transfer/fetch.h"
 #include "transfer/pace.h"
 #include "transfer/path.h"
 #include "transfer/pull_job.h"
@@ -28,8 +30,6 @@
 #include "transfer/terms.h"
 #include "transfer/transfer.h"
 #include "transfer/view.h"
-
-#define WF_PULL_DEPTH_MAX WF_DEPTH_MAX
 
 struct wf_pull {
 	struct wf_pull_job job;
@@ -60,6 +60,7 @@ struct wf_pull {
 	uint32_t busy;      /* reads under way */
 	uint32_t aside;     /* reads under way by the helper */
 	struct wf_stripe *spread; /* lanes besides the rail; NULL: none */
+	struct wf_fetches *fetches; /* NULL: the rail reads the body itself */
 	uint64_t took_ns;   /* time of the last read over the rail; 0: none has ended */
 	struct wf_pool_waiter bounce_waiter; /* waits for the pool, for the stage's buffer */
 	bool refused;       /* the rail takes no read of the pull */
@@ -125,6 +126,12 @@ void wf_pull_up(struct wf_pull *pull);
 void wf_pull_paused(struct wf_pull *pull);
 void wf_pull_quiet(struct wf_pull *pull);
 void wf_pull_feed(struct wf_pull *pull);
+
+/*
+ * Make read @r, which was under way and brought nothing, again: soon, for -EAGAIN; by an offer made
+ * anew, for -ENOENT; any other code counts as a failure.
+ */
+void wf_pull_put_back(struct wf_pull *pull, struct wf_pull_read *r, int code);
 
 /* Have @pull, which may have made way, post reads in the next turn. */
 void wf_pull_go_on(struct wf_pull *pull);

@@ -40,6 +40,7 @@ struct wf_pull_job {
 	const struct wf_view *view;
 	/* a handle of the body will do, for @stage to copy from; false once it failed */
 	bool handle;
+	bool shown;  /* others may look at the destination: only what has verified is written there */
 	bool drains; /* the pull ends, and answers the offer, when @stage has copied all and is quiet */
 	bool doubted; /* the offer may be over: nothing is read before the owner has made it anew */
 	const struct wf_terms *terms;

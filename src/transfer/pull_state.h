@@ -7,9 +7,12 @@
 #ifndef WF_PULL_STATE_H
 #define WF_PULL_STATE_H
 
+#include "link/depth.h"
 #include "link/engine.h"
 #include "util/error.h"
 #include "util/list.h"
+
+#define WF_PULL_DEPTH_MAX WF_DEPTH_MAX /* reads under way */
 
 struct wf_pull;
 struct wf_stripe_way;

@@ -108,9 +108,8 @@ static uint64_t source(const struct wf_pull *pull, const struct wf_pull_read *r,
 	return address + r->offset % pull->from_bytes;
 }
 
-/* List the bytes of @r, in memory that begins at @address.  Returns the length of the list. */
-static uint32_t list_spans(const struct wf_pull *pull, const struct wf_pull_read *r,
-			   uint64_t address, struct wf_span spans[WF_READ_SPANS_MAX])
+uint32_t wf_reads_list(const struct wf_pull *pull, const struct wf_pull_read *r, uint64_t address,
+		       struct wf_span spans[WF_READ_SPANS_MAX])
 {
 	const struct wf_pull_block *block;
 	bool staged = pull->way == WF_PULL_WAY_STAGED;
@@ -140,15 +139,18 @@ bool wf_reads_post_aside(struct wf_pull *pull, struct wf_pull_read *r)
 
 	if (!wf_reads_for_helper(pull))
 		return false;
-	count = list_spans(pull, r, pull->body.address, spans);
+	count = wf_reads_list(pull, r, pull->body.address, spans);
 	return !wf_ep_read_aside(pull->link->rail.ep, spans, count, &r->read);
 }
 
 int wf_reads_post(struct wf_pull *pull, struct wf_pull_read *r, const struct wf_stripe_way *over)
 {
 	struct wf_span spans[WF_READ_SPANS_MAX];
-	uint32_t count = list_spans(pull, r, over ? over->address : pull->body.address, spans);
+	uint32_t count;
 
+	if (pull->fetches)
+		return wf_fetch_post(pull, r);
+	count = wf_reads_list(pull, r, over ? over->address : pull->body.address, spans);
 	if (over)
 		return wf_ep_read_spans(over->lane->ep, spans, count, over->grant.desc, over->key,
 					&r->read);
@@ -258,6 +260,8 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_stri
 		pull->spread->busy++;
 		wf_depth_read_begins(&over->lane->reads, r->posted_ns);
 		r->among = over->lane->reads.count == over->busy ? over->busy : 0;
+	} else if (pull->fetches) {
+		r->among = 0; /* the rail has it later, and says little of itself by its end */
 	} else {
 		wf_depth_read_begins(&link->reads, link->engine->loop.now_ns);
 		pull->aside += r->aside;
@@ -271,7 +275,8 @@ void wf_reads_begin(struct wf_pull *pull, struct wf_pull_read *r, struct wf_stri
 void wf_reads_end(struct wf_pull *pull, uint32_t count, uint64_t bytes)
 {
 	pull->busy -= count;
-	wf_depth_reads_end(&pull->link->reads, count, pull->link->engine->loop.now_ns);
+	if (!pull->fetches)
+		wf_depth_reads_end(&pull->link->reads, count, pull->link->engine->loop.now_ns);
 	if (count)
 		wf_pace_end(&pull->share, bytes);
 }

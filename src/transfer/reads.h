@@ -21,6 +21,13 @@ uint64_t wf_reads_got(const struct wf_pull *pull);
 /* Returns a read that is to be made (again), or NULL. */
 struct wf_pull_read *wf_reads_next(struct wf_pull *pull);
 
+/*
+ * List the bytes of @r, of a body that begins at @address, in @spans, and where they go.  Returns the
+ * length of the list.
+ */
+uint32_t wf_reads_list(const struct wf_pull *pull, const struct wf_pull_read *r, uint64_t address,
+		       struct wf_span spans[WF_READ_SPANS_MAX]);
+
 /* Count the bytes of @r, of a new read, as asked for. */
 void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r);
 

@@ -154,10 +154,13 @@ int wf_stage_import(struct wf_stage *stage, const struct wf_body *body, struct w
 	return 0;
 }
 
-bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_rail_caps *caps, bool only)
+bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_link *link, bool only)
 {
+	const struct wf_rail_caps *caps = wf_link_caps(link);
 	int node;
 
+	if (wf_seals_bodies(link))
+		return false;
 	if (!caps->memory.device || only)
 		return caps->memory.device;
 	node = wf_cuda_numa_node(stage->body->place.device);

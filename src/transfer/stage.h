@@ -86,11 +86,11 @@ int wf_stage_open(struct wf_transfer *t, const struct wf_kind_body *body, uint64
 void wf_stage_place(struct wf_stage *stage, void *at, const struct wf_pull_block *blocks);
 
 /*
- * Returns whether a rail of @caps, whose NIC may reach the device, should do so: not if it has
- * to go through the link between NUMA nodes, as a rule the slower way, nor for a short body; but
- * @only: there is nothing else.
+ * Returns whether the rail of @link, which is up, should reach the device, if its NIC may: not where
+ * bodies are sealed, nor if it has to go through the link between NUMA nodes, as a rule the slower
+ * way, nor for a short body; but @only: there is nothing else.
  */
-bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_rail_caps *caps, bool only);
+bool wf_stage_is_reached(const struct wf_stage *stage, const struct wf_link *link, bool only);
 
 /*
  * Returns whether @stage may copy @body, offered by the peer of @link, from the owner's device

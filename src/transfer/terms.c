@@ -30,6 +30,15 @@ int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 	return 0;
 }
 
+int wf_terms_seal(const struct wf_terms *terms, const struct wf_link *link, struct wf_error *e)
+{
+	if (!terms->no_staging || !wf_seals_bodies(link))
+		return 0;
+	return wf_error_set(e, -EBADFD,
+			    "no staging was asked for, and bodies are sealed on their way to and from %s",
+			    wf_link_label(link));
+}
+
 bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link)
 {
 	return terms->rails_min > 1 + wf_lane_count(link) && wf_lane_may_come(link);

@@ -25,6 +25,12 @@ struct wf_terms {
 int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_rail_caps *caps, struct wf_error *e);
 
+/*
+ * Check that a body that is offered over the rail of @link may be sealed, if bodies are, for which it
+ * goes through memory of the pool.  -EBADFD with a sentence.
+ */
+int wf_terms_seal(const struct wf_terms *terms, const struct wf_link *link, struct wf_error *e);
+
 /* Returns whether more rails may come up in a moment, so that it is too early to check. */
 bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link);
 

@@ -32,6 +32,7 @@ void wf_transfer_fini(struct wf_transfer *t)
 	wf_imports_fini(&t->imports);
 	wf_view_fini(&t->views);
 	wf_pace_fini(&t->pace);
+	wf_parcels_fini(&t->parcels);
 	wf_table_fini(&t->outgoing);
 	wf_table_fini(&t->pulls);
 	wf_freelist_fini(&t->records);
@@ -107,6 +108,41 @@ static int take_filled(void *ctx, struct wf_link *link, const struct wf_record *
 		return -EBADMSG;
 	pull = find_pull(t, link, small.id);
 	return pull ? wf_pull_filled(pull, small.other) : 0;
+}
+
+static int take_seal(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_transfer *t = ctx;
+	struct wf_parcel_ask ask;
+	struct wf_outgoing *p;
+
+	if (wf_parcel_ask_get(record->bytes, record->count, &ask))
+		return -EBADMSG;
+	p = find_outgoing(t, link, ask.offer);
+	if (!p)
+		return wf_parcels_refuse(&t->parcels, link, &ask, WEFT_NOT_FOUND);
+	return wf_outgoing_seal(p, &ask);
+}
+
+static int take_sealed(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_transfer *t = ctx;
+	struct wf_parcel_answer answer;
+
+	if (wf_parcel_answer_get(record->bytes, record->count, &answer))
+		return -EBADMSG;
+	return wf_fetch_answered(link, find_pull(t, link, answer.pull), &answer);
+}
+
+static int take_opened(void *ctx, struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_transfer *t = ctx;
+	struct wf_record_small small;
+
+	if (wf_record_small_get(record->bytes, record->count, &small))
+		return -EBADMSG;
+	wf_parcels_opened(&t->parcels, link, small.id, small.other);
+	return 0;
 }
 
 static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record *record)
@@ -190,6 +226,9 @@ void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes)
 	wf_route_set(routes, WF_RECORD_SUMS, take_sums, t);
 	wf_route_set(routes, WF_RECORD_LANE, take_lane, t);
 	wf_route_set(routes, WF_RECORD_FILLED, take_filled, t);
+	wf_route_set(routes, WF_RECORD_SEAL, take_seal, t);
+	wf_route_set(routes, WF_RECORD_SEALED, take_sealed, t);
+	wf_route_set(routes, WF_RECORD_OPENED, take_opened, t);
 	wf_route_set(routes, WF_RECORD_WITHDRAW, take_withdraw, t);
 	wf_route_set(routes, WF_RECORD_RELEASED, take_released, t);
 }
@@ -237,8 +276,9 @@ void wf_transfer_lane(const struct wf_lane *lane, bool open)
 	}
 }
 
-void wf_transfer_down(struct wf_link *link, const struct wf_error *e)
+void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e)
 {
+	wf_parcels_drop(&t->parcels, link);
 	wf_answers_lost(link, e);
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_OUTGOING])
 		wf_outgoing_fail(WF_CONTAINER(node, struct wf_outgoing, node), e);

@@ -14,6 +14,7 @@
 #include "memory/import.h"
 #include "memory/kind.h"
 #include "transfer/pace.h"
+#include "transfer/parcels.h"
 #include "transfer/sender_sums.h"
 #include "transfer/view.h"
 #include "util/freelist.h"
@@ -27,6 +28,7 @@ struct wf_transfer {
 	struct wf_freelist records; /* struct wf_outgoing_record with a short head */
 	uint32_t waiting_count;  /* outgoing bodies whose link has no rail yet */
 	struct wf_pace pace;     /* pace of all pulls */
+	struct wf_parcels parcels;
 	struct wf_views views;
 	struct wf_sender_sums_common summers;
 	struct wf_kinds kinds;   /* for copies to and from devices */
@@ -48,7 +50,7 @@ void wf_transfer_route(struct wf_transfer *t, struct wf_routes *routes);
 /* Callbacks of the link floor: see struct wf_engine_sink. */
 void wf_transfer_up(struct wf_link *link);
 void wf_transfer_paused(struct wf_link *link);
-void wf_transfer_down(struct wf_link *link, const struct wf_error *e);
+void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct wf_error *e);
 
 /* Start the outgoing bodies that wait for @link, which has a rail. */
 void wf_transfer_start(struct wf_link *link);

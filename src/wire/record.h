@@ -43,6 +43,9 @@ enum wf_record_type {
 	WF_RECORD_LEND = 25,     /* owner of a window to peer: the range, or why not */
 	WF_RECORD_BLOCKS = 26,   /* peer to owner of a window: more blocks of a PUSH */
 	WF_RECORD_NOTED = 27,    /* owner of a window to peer: how a PUSH without a body ended */
+	WF_RECORD_SEAL = 28,     /* reader to owner: encrypt bytes for a read of them (parcel.h) */
+	WF_RECORD_SEALED = 29,   /* owner to reader: where these can be read, and how they open */
+	WF_RECORD_OPENED = 30,   /* reader to owner: they are read */
 	/* in control frames, so that they need no credit */
 	WF_RECORD_WITHDRAW = 32,  /* owner to reader: stop pulling */
 	WF_RECORD_WITHDRAWN = 33, /* reader to owner: pulling has stopped, or was over */
@@ -103,6 +106,7 @@ int wf_record_abort_get(const uint8_t *bytes, size_t count, struct wf_record_abo
  *   RELEASED  offer, its place
  *   NOTED     sender's id of the PUSH, status (OK, or why it was not taken)
  *   FILLED    reader's pull id, bytes        TAKEN     offer, bytes
+ *   OPENED    reader's pull id, parcel (0: all of the pull's)
  *   ECHO ECHOED  id    WITHDRAW WITHDRAWN  offer    CANCEL  call
  *   GRANT_REQUESTS GRANT_RESPONSES  call, messages
  *   DRAIN     (none)

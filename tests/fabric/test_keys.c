@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes that prove themselves by a key file, over real providers. */
+/* Nodes that prove themselves by a key file, and seal what they say, over real providers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,13 +22,14 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static char ours[64], others[64]; /* key files */
+static enum weft_security mode; /* of nodes opened from now on */
 
-/* Open a node over @provider that proves itself by @key; NULL: it has none, and loopback alone. */
+/* Open a node over @provider that proves itself by @key, and is sealed; NULL: it has no key. */
 static int try_open(const char *provider, const char *key, struct weft_node **node)
 {
 	const struct weft_node_options options = {
 		.size = sizeof(options), .provider = provider, .log = said_line,
-		.security = key ? WEFT_SECURITY_KEYED : WEFT_SECURITY_NONE,
+		.security = mode,
 	};
 	int err;
 
@@ -82,26 +83,6 @@ static void send_bytes(struct weft_peer *peer, struct weft_node *to, int64_t cou
 	test_free(into);
 }
 
-static void tensors_of_every_length_pass_between_nodes_of_one_key(void **state)
-{
-	static const char *const providers[] = { "tcp", "sockets" };
-	static const int64_t counts[] = { 1, 8, 5000, 60000, 4 << 20 };
-
-	(void)state;
-	for (size_t i = 0; i < COUNT(providers); i++) {
-		struct weft_node *a = open_node(providers[i], ours);
-		struct weft_node *b = open_node(providers[i], ours);
-		struct weft_peer *peer;
-
-		assert_int_equal(weft_peer_open(a, weft_node_address(b), &peer), 0);
-		for (size_t k = 0; k < COUNT(counts); k++)
-			send_bytes(peer, b, counts[k]);
-		weft_peer_close(peer);
-		weft_node_close(a);
-		weft_node_close(b);
-	}
-}
-
 /* Ping from @a to @b, which fails.  Returns how. */
 static enum weft_status ping_in_vain(struct weft_node *a, struct weft_node *b, char text[600])
 {
@@ -118,6 +99,124 @@ static enum weft_status ping_in_vain(struct weft_node *a, struct weft_node *b, c
 	weft_op_free(op);
 	weft_peer_close(peer);
 	return status;
+}
+
+/* Send tensors of several lengths over @provider, in the mode that is set. */
+static void send_every_length(const char *provider)
+{
+	static const int64_t counts[] = { 1, 8, 5000, 60000, 66000, (1 << 20) + 1, 9 << 20 };
+	struct weft_node *a = open_node(provider, ours), *b = open_node(provider, ours);
+	struct weft_peer *peer;
+
+	assert_int_equal(weft_peer_open(a, weft_node_address(b), &peer), 0);
+	for (size_t k = 0; k < COUNT(counts); k++)
+		send_bytes(peer, b, counts[k]);
+	weft_peer_close(peer);
+	weft_node_close(a);
+	weft_node_close(b);
+}
+
+static void tensors_of_every_length_pass_between_nodes_of_one_key(void **state)
+{
+	static const enum weft_security modes[] = { WEFT_SECURITY_NONE, WEFT_SECURITY_KEYED,
+						    WEFT_SECURITY_SEALED };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(modes); i++) {
+		mode = modes[i];
+		send_every_length("tcp");
+		send_every_length("sockets");
+	}
+}
+
+static void nodes_of_different_modes_part_with_a_sentence(void **state)
+{
+	struct weft_node *a, *b;
+	char text[600];
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_CONNECT_TIMEOUT", "300ms", 1), 0);
+	mode = WEFT_SECURITY_KEYED;
+	a = open_node("tcp", ours);
+	mode = WEFT_SECURITY_SEALED;
+	b = open_node("tcp", ours);
+	assert_int_not_equal(ping_in_vain(a, b, text), WEFT_OK);
+	assert_non_null(strstr(text, "WEFT_SECURITY=keyed, and this node sealed"));
+	weft_node_close(a);
+	weft_node_close(b);
+	assert_int_equal(unsetenv("WEFT_CONNECT_TIMEOUT"), 0);
+}
+
+/* Send 3 MiB over tcp in the mode that is set.  Returns the path of the receive, or of the send. */
+static struct weft_path send_for_path(bool of_send)
+{
+	struct weft_node *a = open_node("tcp", ours), *b = open_node("tcp", ours);
+	int64_t count = 3 << 20;
+	uint8_t *bytes = test_calloc(2, (size_t)count);
+	struct weft_tensor sent = bytes_of(bytes, &count), got = bytes_of(bytes + count, &count);
+	struct weft_path path = WEFT_PATH_INIT;
+	struct weft_op *send, *receive;
+	struct weft_peer *peer;
+
+	assert_int_equal(weft_peer_open(a, weft_node_address(b), &peer), 0);
+	assert_int_equal(weft_recv(b, NULL, 1, "k", 1, &got, NULL, &receive), 0);
+	assert_int_equal(weft_send(peer, 1, "k", 1, &sent, NULL, &send), 0);
+	assert_int_equal(weft_wait(send, LIMIT_NS) || weft_wait(receive, LIMIT_NS), 0);
+	assert_int_equal(weft_op_path(of_send ? send : receive, &path), 0);
+	assert_ok(send);
+	assert_ok(receive);
+	weft_peer_close(peer);
+	weft_node_close(a);
+	weft_node_close(b);
+	test_free(bytes);
+	return path;
+}
+
+static void a_path_tells_how_a_body_was_encrypted(void **state)
+{
+	(void)state;
+	for (unsigned of_send = 0; of_send < 2; of_send++) {
+		struct weft_path path;
+
+		mode = WEFT_SECURITY_SEALED;
+		path = send_for_path(of_send);
+		assert_true(!strcmp(path.cipher, "AES-128-GCM") ||
+			    !strcmp(path.cipher, "ChaCha20-Poly1305"));
+		assert_string_equal(path.way, "pull");
+		assert_int_equal(path.copies, 1);
+		assert_int_equal(path.registered, 0);
+		mode = WEFT_SECURITY_KEYED;
+		path = send_for_path(of_send);
+		assert_string_equal(path.cipher, "none");
+		assert_int_equal(path.copies, 0);
+	}
+}
+
+static void a_sealed_body_is_refused_where_staging_is(void **state)
+{
+	struct weft_send_options options = WEFT_SEND_OPTIONS_INIT;
+	int64_t count = 3 << 20;
+	uint8_t *bytes = test_calloc(1, (size_t)count);
+	struct weft_tensor sent = bytes_of(bytes, &count);
+	struct weft_node *a, *b;
+	struct weft_peer *peer;
+	struct weft_op *send;
+
+	(void)state;
+	options.op.flags = WEFT_STRICT_NO_STAGING;
+	mode = WEFT_SECURITY_SEALED;
+	a = open_node("tcp", ours);
+	b = open_node("tcp", ours);
+	assert_int_equal(weft_peer_open(a, weft_node_address(b), &peer), 0);
+	assert_int_equal(weft_send(peer, 1, "k", 1, &sent, &options, &send), 0);
+	assert_int_equal(weft_wait(send, LIMIT_NS), 0);
+	assert_int_equal(weft_op_status(send), WEFT_FAILED_PRECONDITION);
+	assert_non_null(strstr(weft_op_message(send), "bodies are sealed"));
+	weft_op_free(send);
+	weft_peer_close(peer);
+	weft_node_close(a);
+	weft_node_close(b);
+	test_free(bytes);
 }
 
 static void another_key_is_unauthenticated_at_once(void **state)
@@ -173,7 +272,6 @@ static void a_mode_and_credentials_that_do_not_fit_open_no_node(void **state)
 		{ "keyed", NULL, NULL, "WEFT_SECURITY=keyed needs WEFT_KEY_FILE", -EINVAL },
 		{ "sealed", NULL, NULL, "WEFT_SECURITY=sealed needs WEFT_KEY_FILE", -EINVAL },
 		{ "open", ours, NULL, "security is open, and a key", -EINVAL },
-		{ NULL, ours, NULL, "can't be sealed yet", -ENOTSUP },
 		{ "keyed", ours, "/c.pem", "both named", -EINVAL },
 		{ "keyed", NULL, "/c.pem", "WEFT_KEY is not named", -EINVAL },
 	};
@@ -214,6 +312,7 @@ static int remove_keys(void **state)
 static int forget(void **state)
 {
 	(void)state;
+	mode = WEFT_SECURITY_NONE;
 	said_forget();
 	return 0;
 }
@@ -224,6 +323,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(tensors_of_every_length_pass_between_nodes_of_one_key),
+		TEST(nodes_of_different_modes_part_with_a_sentence),
+		TEST(a_path_tells_how_a_body_was_encrypted),
+		TEST(a_sealed_body_is_refused_where_staging_is),
 		TEST(another_key_is_unauthenticated_at_once),
 		TEST(a_node_without_a_key_and_one_with_a_key_do_not_meet),
 		TEST(a_key_file_that_others_may_read_opens_no_node),

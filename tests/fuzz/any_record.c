@@ -28,6 +28,10 @@ int any_record_get(uint8_t type, const uint8_t *bytes, size_t count, union any_r
 		return wf_access_ask_get(bytes, count, &any->ask);
 	case WF_RECORD_LEND:
 		return wf_access_lend_get(bytes, count, &any->lend);
+	case WF_RECORD_SEAL:
+		return wf_parcel_ask_get(bytes, count, &any->seal);
+	case WF_RECORD_SEALED:
+		return wf_parcel_answer_get(bytes, count, &any->sealed);
 	default:
 		return wf_record_small_get(bytes, count, &any->small);
 	}
@@ -92,6 +96,12 @@ size_t any_record_put(uint8_t type, const union any_record *any, uint8_t *bytes,
 		break;
 	case WF_RECORD_LEND:
 		wf_access_lend_put(&w, &any->lend);
+		break;
+	case WF_RECORD_SEAL:
+		wf_parcel_ask_put(&w, &any->seal);
+		break;
+	case WF_RECORD_SEALED:
+		wf_parcel_answer_put(&w, &any->sealed);
 		break;
 	default:
 		wf_record_small_put(&w, &any->small);

@@ -6,6 +6,7 @@
 #define ANY_RECORD_H
 
 #include "wire/access.h"
+#include "wire/parcel.h"
 #include "wire/record.h"
 #include "wire/record_call.h"
 
@@ -21,6 +22,8 @@ union any_record {
 	struct wf_access_push push;
 	struct wf_access_ask ask;
 	struct wf_access_lend lend;
+	struct wf_parcel_ask seal;
+	struct wf_parcel_answer sealed;
 	struct wf_record_small small; /* all other types */
 };
 

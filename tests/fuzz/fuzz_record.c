@@ -44,6 +44,20 @@ static void check_list(const struct wf_access_push *p)
 	}
 }
 
+/* The ranges of a parcel, for which memory is taken. */
+static void check_ranges(const struct wf_parcel_ask *a)
+{
+	uint64_t bytes = 0;
+
+	must(a->count && a->count <= WF_PARCEL_RANGES_MAX);
+	for (unsigned i = 0; i < a->count; i++) {
+		must(a->ranges[i].bytes && a->ranges[i].bytes <= WF_PARCEL_BYTES_MAX);
+		must(a->ranges[i].at + a->ranges[i].bytes > a->ranges[i].at);
+		bytes += a->ranges[i].bytes;
+	}
+	must(bytes <= WF_PARCEL_BYTES_MAX && bytes == wf_parcel_ask_bytes(a));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	union any_record any;
@@ -56,6 +70,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		check_key(&any.tensor);
 	if (bytes[0] == WF_RECORD_PUSH)
 		check_list(&any.push);
+	if (bytes[0] == WF_RECORD_SEAL)
+		check_ranges(&any.seal);
+	if (bytes[0] == WF_RECORD_SEALED)
+		must(!any.sealed.parcel == !!any.sealed.status);
 	again = malloc(count);
 	must(again != NULL);
 	must(any_record_put(bytes[0], &any, again, count) == count - 1);
@@ -98,6 +116,12 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	struct wf_access_ask ask = { .id = 8, .window = { 7, { 1, 2, 3 } }, .at = 4096, .bytes = 24,
 				     .flags = WF_ACCESS_ASK_STAY };
 	struct wf_access_lend lend = { .id = 8, .body = pull };
+	struct wf_parcel_ask seal = { .offer = 9, .pull = 8, .read = 3, .round = 1, .opened = 6,
+				      .priority = 2, .count = 3,
+				      .ranges = { { 4096, 4096 }, { 0, 1 }, { 65536, 1000000 } } };
+	struct wf_parcel_answer sealed = { .pull = 8, .read = 3, .round = 1, .parcel = 7,
+					   .epoch = 1, .address = 4096, .key = 77,
+					   .secret = { 1, 2, 3 }, .tag = { 4, 5, 6 } };
 	struct wf_access_block last = { 0 };
 	uint8_t key[WF_RECORD_ATTACHMENT_KEY_BYTES];
 	struct wf_record_small small = { .id = 9, .other = 8, .status = WEFT_OK };
@@ -224,6 +248,20 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	case 21:
 		wf_bytes_put_u8(&w, WF_RECORD_LEND);
 		wf_access_lend_put(&w, &lend);
+		break;
+	case 22:
+		wf_bytes_put_u8(&w, WF_RECORD_SEAL);
+		wf_parcel_ask_put(&w, &seal);
+		break;
+	case 23:
+		wf_bytes_put_u8(&w, WF_RECORD_SEALED);
+		wf_parcel_answer_put(&w, &sealed);
+		break;
+	case 24:
+		sealed = (struct wf_parcel_answer){ .pull = 8, .read = 3, .round = 1,
+						    .status = WEFT_RESOURCE_EXHAUSTED };
+		wf_bytes_put_u8(&w, WF_RECORD_SEALED);
+		wf_parcel_answer_put(&w, &sealed);
 		break;
 	default:
 		return 0;

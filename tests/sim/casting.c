@@ -339,7 +339,8 @@ static void check_time(const struct wf_casting_receive *r)
 		wrong_receive(r, "ended too late");
 	if (f->status == WEFT_DEADLINE_EXCEEDED && f->ended_ns < deadline_ns)
 		wrong_receive(r, "missed its deadline before it came");
-	if (f->status == WEFT_DATA_LOSS && !checks->tally->injected[WF_FAULT_FLIP])
+	if (f->status == WEFT_DATA_LOSS &&
+	    (checks->sealed || !checks->tally->injected[WF_FAULT_FLIP]))
 		wrong_receive(r, "missed bytes that nobody touched");
 	if (checks->harmless && !r->member->all->lonely && f->status != WEFT_OK)
 		wrong_receive(r, "should have gone well");

@@ -129,7 +129,8 @@ static void check_end(const struct wf_leg *leg)
 	check_given_back(leg);
 	if (strstr(sentence(leg), WF_TRAFFIC_MEDDLED))
 		wrong(leg, "was ended by a node that takes no part in its step");
-	if (f->status == WEFT_DATA_LOSS && !config.tally->injected[WF_FAULT_FLIP])
+	if (f->status == WEFT_DATA_LOSS &&
+	    (config.sealed || !config.tally->injected[WF_FAULT_FLIP]))
 		wrong(leg, "missed bytes that nobody touched");
 	if (config.harmless && !leg->group->lonely && f->status != WEFT_OK)
 		wrong(leg, "should have gone well");
@@ -231,6 +232,12 @@ static const char *trouble_of(const uint8_t *buffer, size_t bytes, unsigned flag
 	if ((config.harmless || config.connected) && wf_fake_is_read(buffer, bytes))
 		return "ended while somebody read its buffer";
 	return NULL;
+}
+
+/* Can anybody read that buffer in clear, though bodies are sealed? */
+static bool is_exposed(const uint8_t *buffer, size_t bytes)
+{
+	return config.sealed && buffer && bytes && wf_fake_is_open(buffer, bytes);
 }
 
 static void check_quiet(const struct wf_leg *leg)
@@ -361,7 +368,8 @@ static void check_item_end(const struct wf_item *item, const struct wf_cargo_end
 		wrong_item(item, end, "ended too late");
 	if (f->status == WEFT_DEADLINE_EXCEEDED && f->ended_ns < end->due_ns && end == &item->got)
 		wrong_item(item, end, "missed its deadline before it came");
-	if (f->status == WEFT_DATA_LOSS && !config.tally->injected[WF_FAULT_FLIP])
+	if (f->status == WEFT_DATA_LOSS &&
+	    (config.sealed || !config.tally->injected[WF_FAULT_FLIP]))
 		wrong_item(item, end, "missed bytes that nobody touched");
 	if (config.harmless && !item->load->leg->group->lonely && f->status != WEFT_OK &&
 	    (item->got.begun || f->status != WEFT_CANCELLED))
@@ -464,6 +472,9 @@ static void look_at_items(uint64_t views_until_ns)
 	struct wf_item *items = wf_cargo_items(&count);
 
 	for (struct wf_item *item = items; item < items + count; item++) {
+		if (item->sent.begun && !item->sent.seen &&
+		    is_exposed(item->sent.buffer, item->sent.buffer_bytes))
+			wrong_item(item, &item->sent, "is read in clear");
 		if (is_sent(item))
 			look_at_send(item);
 		if (item->got.flight.outcomes && !item->got.seen)
@@ -483,6 +494,9 @@ static void look(uint64_t views_until_ns)
 		for (unsigned j = 0; j < groups[i].count; j++) {
 			struct wf_leg *leg = &groups[i].legs[j];
 
+			if (leg->kind == WF_LEG_SEND && leg->begun && !leg->seen &&
+			    is_exposed(leg->buffer, leg->buffer_bytes))
+				wrong(leg, "is read in clear");
 			if (wf_leg_has_ended(leg) && !leg->seen)
 				look_at(leg);
 			if (leg->view && leg->view_ns <= views_until_ns &&

@@ -8,7 +8,8 @@
  * delivered bytes are those that were sent, once and in the order of the channel or stream; a
  * view stays as it is as long as it lasts, and is given back; a handler runs at most once for a
  * call, and not at all for a call that says so; an operation that nothing may harm goes well;
- * and when all is over nothing is held for anybody.
+ * and when all is over nothing is held for anybody.  Where bodies are sealed no key is ever open to
+ * the buffer of a send.
  */
 #ifndef WF_SIM_CHECKER_H
 #define WF_SIM_CHECKER_H
@@ -19,6 +20,7 @@
 struct wf_checker_config {
 	bool connected;     /* the shape of rail */
 	bool harmless;      /* no fault may cost anybody a peer */
+	bool sealed;        /* no rail may read a body, and none comes damaged */
 	struct wf_tally *tally;
 	uint64_t quiet_ns;  /* time after its deadline in which an operation may end */
 	uint64_t healed_ns; /* end of the last long silence by a fault; 0: there is none */

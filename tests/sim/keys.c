@@ -35,13 +35,13 @@ static void make_file(void)
 	(void)atexit(remove_file);
 }
 
-void wf_keys_use(bool on)
+void wf_keys_use(const char *security)
 {
-	if (!on) {
+	if (!security) {
 		assert_int_equal(unsetenv("WEFT_SECURITY") || unsetenv("WEFT_KEY_FILE"), 0);
 		return;
 	}
 	make_file();
-	assert_int_equal(setenv("WEFT_SECURITY", "keyed", 1) ||
+	assert_int_equal(setenv("WEFT_SECURITY", security, 1) ||
 			 setenv("WEFT_KEY_FILE", key.path, 1), 0);
 }

@@ -3,9 +3,10 @@
 #ifndef WF_SIM_KEYS_H
 #define WF_SIM_KEYS_H
 
-#include "util/base.h"
-
-/* Have nodes opened from now on prove themselves by one key, or, unless @on, by nothing. */
-void wf_keys_use(bool on);
+/*
+ * Have nodes opened from now on prove themselves by one key, in the mode @security ("keyed" or
+ * "sealed"); NULL: by nothing.
+ */
+void wf_keys_use(const char *security);
 
 #endif

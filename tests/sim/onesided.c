@@ -478,7 +478,8 @@ static void check_end(const struct wf_onesided_access *a)
 		wrong(a, "was cancelled by nobody");
 	if (f->status == WEFT_DATA_LOSS && was_disturbed(a))
 		return;
-	if (f->status == WEFT_DATA_LOSS && !checks->tally->injected[WF_FAULT_FLIP])
+	if (f->status == WEFT_DATA_LOSS &&
+	    (checks->sealed || !checks->tally->injected[WF_FAULT_FLIP]))
 		wrong(a, "missed bytes that nobody touched");
 	if (f->status == WEFT_PERMISSION_DENIED || f->status == WEFT_OUT_OF_RANGE)
 		wrong(a, "was refused what it may do");

@@ -35,6 +35,7 @@ static struct {
 	unsigned nodes;
 	unsigned stranger;                 /* his number; 0: there is none */
 	bool harmless, checksum, limited;
+	const char *security;              /* NULL: there are no keys */
 	uint64_t quiet_ns;
 	uint64_t chunk_bytes, eager_bytes; /* 0: as the provider's row says */
 } run;
@@ -131,6 +132,12 @@ static bool is_connected(void)
 	return run.shape == WF_WORLD_CONNECTED || run.shape == WF_WORLD_LANES;
 }
 
+/* Are bodies sealed, which those within one host are not? */
+static bool is_sealed(void)
+{
+	return run.security && !strcmp(run.security, "sealed") && run.shape != WF_WORLD_SAME_HOST;
+}
+
 /* What a node needs in this run once it is open. */
 static void prepare(unsigned number)
 {
@@ -154,7 +161,7 @@ static void plan(struct wf_tally *tally)
 		.chance = wf_chance_in_100(40) ? 15 : wf_chance_in_100(80) ? 40 : 70,
 		.harmless = run.harmless,
 		.same_host = run.shape == WF_WORLD_SAME_HOST,
-		.checksum = run.checksum,
+		.checksum = run.checksum || is_sealed(), /* a tag finds a wrong byte, too */
 		.lanes = run.shape == WF_WORLD_LANES,
 		.tally = tally,
 		.restarted = prepare,
@@ -176,6 +183,7 @@ static void plan(struct wf_tally *tally)
 	checks = (struct wf_checker_config){
 		.connected = is_connected(),
 		.harmless = run.harmless,
+		.sealed = is_sealed(),
 		.tally = tally,
 		.quiet_ns = run.quiet_ns,
 		.healed_ns = run.harmless ? 0 : now + BUSY_NS,
@@ -221,8 +229,9 @@ static void open_world(uint64_t seed, unsigned nodes, unsigned workers)
 	wf_world_set_workers(workers);
 	set_limits(seed);
 	set_cache(seed);
-	/* In every third run, in half of those with a stranger; not drawn, as above. */
-	wf_keys_use(seed % 6 == 1 || seed % 6 == 2);
+	/* Keys in every third run, in half of those with a stranger; not drawn, as above. */
+	run.security = seed % 6 != 1 && seed % 6 != 2 ? NULL : seed % 12 == 2 ? "keyed" : "sealed";
+	wf_keys_use(run.security);
 	wf_world_open(run.shape, run.nodes, &fake);
 	preference = seed;
 	if (seed % 2)

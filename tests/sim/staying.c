@@ -491,7 +491,8 @@ static void note_failed(struct wf_staying_receive *r, struct weft_op *op)
 		wrong_receive(r, "told a tensor that has failed, and is there");
 	if (!weft_op_message(op)[0])
 		wrong_receive(r, "told a failed tensor without a sentence");
-	if (status == WEFT_DATA_LOSS && !checks->tally->injected[WF_FAULT_FLIP])
+	if (status == WEFT_DATA_LOSS &&
+	    (checks->sealed || !checks->tally->injected[WF_FAULT_FLIP]))
 		wrong_receive(r, "missed bytes that nobody touched");
 	weft_op_free(op);
 }

@@ -631,6 +631,10 @@ static bool keeps_memory(struct weft_node *node)
 {
 	struct weft_counters counters = { .size = sizeof(counters) };
 
+	for (unsigned i = 0; i < node->worker_count; i++)
+		if (node->workers[i].engine.fetched.used_bytes ||
+		    node->workers[i].engine.parcels.used_bytes)
+			return true;
 	assert_int_equal(weft_node_counters(node, &counters), 0);
 	/* But for messages whose last word is still on its way. */
 	return counters.pool_bytes_used > 0 && !counters.message_bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wire/access.h"
+#include "wire/parcel.h"
 #include "wire/record.h"
 #include "wire/record_call.h"
 
@@ -488,6 +489,77 @@ static const struct row {
 		"a range that is refused", WF_RECORD_LEND, 9 + 10,
 		{ .lend = { .id = 1, .status = WEFT_NOT_FOUND } },
 		{ 1, [8] = WEFT_NOT_FOUND },
+	},
+	{
+		"bytes of a body that are to be sealed", WF_RECORD_SEAL, 34 + 16,
+		{ .seal = { .offer = 0x1817161514131211, .pull = 0x2827262524232221,
+			    .read = 0x34333231, .round = 0x44434241, .opened = 0x5857565554535251,
+			    .priority = 2, .count = 1,
+			    .ranges = { { 0x6867666564636261, 0x030201 } } } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+			0x31, 0x32, 0x33, 0x34,
+			0x41, 0x42, 0x43, 0x44,
+			0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58,
+			2, 1,
+			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 1, 2, 3, 0, 0, 0, 0, 0,
+		},
+	},
+	{
+		"as many ranges and bytes as a parcel may have", WF_RECORD_SEAL,
+		WF_PARCEL_ASK_BYTES_MAX,
+		{ .seal = { .offer = 9, .pull = 8, .read = UINT32_MAX,
+			    .priority = WEFT_PRIORITY_MAX, .count = WF_PARCEL_RANGES_MAX,
+			    .ranges = { { 0x18, 1 }, { 0, 0x80000 }, { UINT64_MAX - 15, 15 },
+					{ 0x17, 0x7fff0 } } } },
+		{
+			9, 0, 0, 0, 0, 0, 0, 0,
+			8, 0, 0, 0, 0, 0, 0, 0,
+			0xff, 0xff, 0xff, 0xff,
+			0, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0,
+			3, 4,
+			0x18, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0,
+			0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 15, 0, 0, 0, 0, 0, 0, 0,
+			0x17, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0xff, 7, 0, 0, 0, 0, 0,
+		},
+	},
+	{
+		"a parcel that can be read", WF_RECORD_SEALED, WF_PARCEL_ANSWER_BYTES,
+		{ .sealed = { .pull = 0x1817161514131211, .read = 0x24232221, .round = 0x34333231,
+			      .parcel = 0x4847464544434241, .epoch = 0x54535251,
+			      .address = 0x6867666564636261, .key = 0x7877767574737271,
+			      .secret = { TOKEN_BYTES, 0x81, 0x82, [31] = 0x83 },
+			      .tag = { TOKEN_BYTES } } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0x21, 0x22, 0x23, 0x24,
+			0x31, 0x32, 0x33, 0x34,
+			0,
+			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+			0x51, 0x52, 0x53, 0x54,
+			0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
+			0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78,
+			TOKEN_BYTES,
+			0x81, 0x82, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x83,
+			TOKEN_BYTES,
+		},
+	},
+	{
+		"a parcel that can't be had", WF_RECORD_SEALED, WF_PARCEL_ANSWER_BYTES,
+		{ .sealed = { .pull = 1, .read = 2, .round = 3,
+			      .status = WEFT_RESOURCE_EXHAUSTED } },
+		{ 1, [8] = 2, [12] = 3, [16] = WEFT_RESOURCE_EXHAUSTED },
+	},
+	{
+		"a parcel opened", WF_RECORD_OPENED, WF_RECORD_SMALL_BYTES,
+		{ .small = { 0x1817161514131211, 0x2827262524232221, WEFT_OK } },
+		{
+			0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+			0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+		},
 	},
 	{
 		"a view released", WF_RECORD_RELEASED, WF_RECORD_SMALL_BYTES,
@@ -1520,6 +1592,171 @@ static void a_descriptor_that_makes_no_sense_is_refused(void **state)
 	assert_int_equal(get_descriptor(bytes, sizeof(bytes), &got), -EBADMSG);
 }
 
+/* An ask of one byte, which is taken. */
+static const struct wf_parcel_ask good_ask = { .offer = 1, .pull = 2, .count = 1,
+					       .ranges = { { .bytes = 1 } } };
+
+static void a_parcel_has_some_ranges_and_not_too_many(void **state)
+{
+	uint8_t bytes[WF_PARCEL_ASK_BYTES_MAX + 16] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i <= WF_PARCEL_RANGES_MAX; i++)
+		bytes[34 + 16 * i + 8] = 1;
+	for (unsigned said = 0; said <= UINT8_MAX; said++) {
+		bytes[33] = (uint8_t)said;
+		for (unsigned ranges = 0; ranges <= WF_PARCEL_RANGES_MAX + 1; ranges++)
+			assert_int_equal(get(WF_RECORD_SEAL, bytes, 34 + 16 * ranges),
+					 said && said == ranges && said <= WF_PARCEL_RANGES_MAX
+						 ? 0 : -EBADMSG);
+	}
+}
+
+static void no_range_of_a_parcel_is_empty(void **state)
+{
+	(void)state;
+	for (uint8_t count = 1; count <= WF_PARCEL_RANGES_MAX; count++) {
+		union any_record any = { .seal = good_ask };
+
+		any.seal.count = count;
+		for (unsigned i = 0; i < count; i++)
+			any.seal.ranges[i] = (struct wf_parcel_range){ 0, 1 };
+		assert_int_equal(travel_any(WF_RECORD_SEAL, &any), 0);
+		for (unsigned i = 0; i < count; i++) {
+			any.seal.ranges[i] = (struct wf_parcel_range){ 1, 0 };
+			assert_int_equal(travel_any(WF_RECORD_SEAL, &any), -EBADMSG);
+			any.seal.ranges[i] = (struct wf_parcel_range){ 0, 1 };
+		}
+	}
+}
+
+/* Lengths that together are too many for a parcel; who adds them in 64 bits may find few. */
+static void a_parcel_of_too_many_bytes_is_refused(void **state)
+{
+	static const uint64_t most = WF_PARCEL_BYTES_MAX, half = UINT64_C(1) << 63;
+	const struct {
+		uint8_t count;
+		uint64_t bytes[WF_PARCEL_RANGES_MAX];
+		int expected;
+	} cases[] = {
+		{ 1, { most }, 0 },
+		{ 1, { most + 1 }, -EBADMSG },
+		{ 1, { UINT64_MAX }, -EBADMSG },
+		{ 1, { UINT64_C(1) << 32 | 1 }, -EBADMSG },
+		{ 2, { most - 1, 1 }, 0 },
+		{ 2, { most, 1 }, -EBADMSG },
+		{ 2, { 1, most }, -EBADMSG },
+		{ 2, { half, half + 1 }, -EBADMSG },
+		{ 2, { UINT64_MAX, 2 }, -EBADMSG },
+		{ 2, { 2, UINT64_MAX }, -EBADMSG },
+		{ 4, { most / 4, most / 4, most / 4, most / 4 }, 0 },
+		{ 4, { most / 4, most / 4, most / 4, most / 4 + 1 }, -EBADMSG },
+		{ 4, { most / 4 + 1, most / 4, most / 4, most / 4 }, -EBADMSG },
+		{ 4, { half / 2, half / 2, half, 1 }, -EBADMSG },
+		{ 4, { half / 2, half / 2, half / 2, half / 2 }, -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(cases); i++) {
+		union any_record any = { .seal = good_ask };
+
+		any.seal.count = cases[i].count;
+		for (unsigned k = 0; k < cases[i].count; k++)
+			any.seal.ranges[k].bytes = cases[i].bytes[k];
+		assert_int_equal(travel_any(WF_RECORD_SEAL, &any), cases[i].expected);
+	}
+}
+
+static void a_range_of_a_parcel_that_wraps_is_refused(void **state)
+{
+	union any_record any = { .seal = good_ask };
+
+	(void)state;
+	any.seal.count = WF_PARCEL_RANGES_MAX;
+	for (unsigned i = 0; i < WF_PARCEL_RANGES_MAX; i++)
+		any.seal.ranges[i] = (struct wf_parcel_range){ UINT64_MAX - 5, 5 };
+	assert_int_equal(travel_any(WF_RECORD_SEAL, &any), 0);
+	for (unsigned i = 0; i < WF_PARCEL_RANGES_MAX; i++) {
+		any.seal.ranges[i].bytes = 6;
+		assert_int_equal(travel_any(WF_RECORD_SEAL, &any), -EBADMSG);
+		any.seal.ranges[i].bytes = 7;
+		assert_int_equal(travel_any(WF_RECORD_SEAL, &any), -EBADMSG);
+		any.seal.ranges[i].bytes = 5;
+		any.seal.ranges[i].at = UINT64_MAX;
+		assert_int_equal(travel_any(WF_RECORD_SEAL, &any), -EBADMSG);
+		any.seal.ranges[i].at = UINT64_MAX - 5;
+	}
+	assert_int_equal(travel_any(WF_RECORD_SEAL, &any), 0);
+}
+
+static void a_parcel_has_no_priority_beyond_the_highest(void **state)
+{
+	(void)state;
+	for (unsigned priority = 0; priority <= UINT8_MAX; priority++) {
+		union any_record any = { .seal = good_ask };
+
+		any.seal.priority = (uint8_t)priority;
+		assert_int_equal(travel_any(WF_RECORD_SEAL, &any),
+				 priority <= WEFT_PRIORITY_MAX ? 0 : -EBADMSG);
+	}
+}
+
+static void a_parcel_is_as_long_as_its_ranges_together(void **state)
+{
+	struct wf_parcel_ask ask = { .ranges = { { 7, 1 }, { 0, 20 }, { 0, 300 }, { 9, 4000 } } };
+	static const uint64_t sums[] = { 0, 1, 21, 321, 4321 };
+
+	(void)state;
+	for (ask.count = 0; ask.count <= WF_PARCEL_RANGES_MAX; ask.count++)
+		assert_int_equal(wf_parcel_ask_bytes(&ask), sums[ask.count]);
+}
+
+static void a_parcel_of_another_length_is_refused(void **state)
+{
+	uint8_t ask[WF_PARCEL_ASK_BYTES_MAX + 1] = { 0 };
+	uint8_t answer[WF_PARCEL_ANSWER_BYTES + 1] = { [17] = 1 };
+
+	(void)state;
+	for (ask[33] = 1; ask[33] <= WF_PARCEL_RANGES_MAX; ask[33]++) {
+		size_t count = 34 + 16 * (size_t)ask[33];
+
+		ask[count - 8] = 1;
+		assert_int_equal(get(WF_RECORD_SEAL, ask, count), 0);
+		assert_int_equal(get(WF_RECORD_SEAL, ask, count - 1), -EBADMSG);
+		assert_int_equal(get(WF_RECORD_SEAL, ask, count + 1), -EBADMSG);
+	}
+	assert_int_equal(get(WF_RECORD_SEALED, answer, WF_PARCEL_ANSWER_BYTES), 0);
+	assert_int_equal(get(WF_RECORD_SEALED, answer, WF_PARCEL_ANSWER_BYTES - 1), -EBADMSG);
+	assert_int_equal(get(WF_RECORD_SEALED, answer, WF_PARCEL_ANSWER_BYTES + 1), -EBADMSG);
+}
+
+static void there_is_a_parcel_or_a_known_status_that_says_why_not(void **state)
+{
+	(void)state;
+	for (unsigned status = 0; status <= UINT8_MAX; status++) {
+		union any_record without = { .sealed = { .pull = 1, .status = (uint8_t)status } };
+		union any_record with = without;
+
+		with.sealed.parcel = UINT64_C(1) << 63;
+		assert_int_equal(travel_any(WF_RECORD_SEALED, &without),
+				 status && status <= WEFT_UNAUTHENTICATED ? 0 : -EBADMSG);
+		assert_int_equal(travel_any(WF_RECORD_SEALED, &with), status ? -EBADMSG : 0);
+	}
+}
+
+static void all_that_is_said_of_a_parcel_is_zero_without_one(void **state)
+{
+	uint8_t bytes[WF_PARCEL_ANSWER_BYTES] = { [16] = WEFT_NOT_FOUND };
+
+	(void)state;
+	assert_int_equal(get(WF_RECORD_SEALED, bytes, sizeof(bytes)), 0);
+	for (size_t i = 17; i < sizeof(bytes); i++) {
+		bytes[i] = 0x80;
+		assert_int_equal(get(WF_RECORD_SEALED, bytes, sizeof(bytes)), -EBADMSG);
+		bytes[i] = 0;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1575,6 +1812,15 @@ int main(void)
 		cmocka_unit_test(a_descriptor_of_another_length_is_refused),
 		cmocka_unit_test(a_descriptor_of_a_later_version_is_known_as_one),
 		cmocka_unit_test(a_descriptor_that_makes_no_sense_is_refused),
+		cmocka_unit_test(a_parcel_has_some_ranges_and_not_too_many),
+		cmocka_unit_test(no_range_of_a_parcel_is_empty),
+		cmocka_unit_test(a_parcel_of_too_many_bytes_is_refused),
+		cmocka_unit_test(a_range_of_a_parcel_that_wraps_is_refused),
+		cmocka_unit_test(a_parcel_has_no_priority_beyond_the_highest),
+		cmocka_unit_test(a_parcel_is_as_long_as_its_ranges_together),
+		cmocka_unit_test(a_parcel_of_another_length_is_refused),
+		cmocka_unit_test(there_is_a_parcel_or_a_known_status_that_says_why_not),
+		cmocka_unit_test(all_that_is_said_of_a_parcel_is_zero_without_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parcels: parts of bodies, encrypted for their readers, where bodies are sealed.
+ *
+ * There no rail reads a body.  A reader asks for some of it (fetch.h); the owner encrypts that into
+ * a bounce buffer, which the reader may read, and says where, and by which key it opens, in a
+ * sealed frame.  A parcel is kept until its reader has opened it; the next ask may take its place.
+ *
+ * The key is used once, and only a frame of the link says it, with the pull and the read that it is
+ * for: so order, length, rail and operation are proven with the bytes.
+ *
+ * Parcels have WF_PARCELS_BYTES together.  A peer that has some gets no more than half of what is
+ * left, so that there is room for others.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_PARCELS_H
+#define WF_PARCELS_H
+
+#include "link/link.h"
+#include "secure/one_time.h"
+#include "wire/parcel.h"
+
+struct wf_parcels {
+	uint64_t last_id;
+	uint64_t bytes; /* bytes of all buffers */
+	uint64_t turn_ns, turn_bytes; /* bytes encrypted in the turn of that time */
+	uint64_t logged_ns; /* when it was last said that a parcel can't be opened to its reader */
+	struct wf_one_time once; /* for fetches as well */
+};
+
+void wf_parcels_fini(struct wf_parcels *parcels);
+
+/*
+ * Encrypt the bytes at the ranges @from, for @ask of the peer of @link, and say so; or why not: for
+ * want of room or time the peer asks again.  -ENOMEM: nothing was done.
+ */
+int wf_parcels_seal(struct wf_parcels *parcels, struct wf_link *link,
+		    const struct wf_parcel_ask *ask, const struct iovec *from);
+
+/*
+ * Tell the peer of @link that @ask gets no parcel, with @status; the one that it has opened is
+ * freed.  -ENOMEM: nothing was told.
+ */
+int wf_parcels_refuse(struct wf_parcels *parcels, struct wf_link *link,
+		      const struct wf_parcel_ask *ask, enum weft_status status);
+
+/* Free a @parcel that the peer of @link has for its @pull; 0: all of them. */
+void wf_parcels_opened(struct wf_parcels *parcels, struct wf_link *link, uint64_t pull,
+		       uint64_t parcel);
+
+/* Free all parcels of the peer of @link, which is dead. */
+void wf_parcels_drop(struct wf_parcels *parcels, struct wf_link *link);
+
+#endif
