@@ -8,10 +8,13 @@
 #include "tool/perf_run.h"
 #include "tool/tool.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NS_PER_S 1000000000ull
 
@@ -31,6 +34,7 @@ struct arguments {
 	size_t address_count;
 	bool json;
 	bool checksum;
+	const char *security;
 };
 
 static const char *test_name(enum perf_test test)
@@ -123,6 +127,7 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_count("retries", r->path.retries);
 	out_count("rails", r->path.rails);
 	out_text("checksum", r->path.checksum);
+	out_text("cipher", r->path.cipher);
 	out_object_end();
 	out_object_end();
 }
@@ -312,6 +317,9 @@ static int read_option(const struct tool_command *self, struct arguments *a, int
 	case 'c':
 		a->checksum = true;
 		return TOOL_OK;
+	case 'C':
+		a->security = optarg;
+		return TOOL_OK;
 	case 'M':
 		if (tool_count(optarg, 1, METADATA_MAX, &a->plan.metadata_bytes))
 			return tool_misused(self, "--metadata takes 1 to %u bytes, not '%s'",
@@ -375,6 +383,7 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 		{ "idle-streams", required_argument, NULL, 'I' },
 		{ "device", required_argument, NULL, 'd' },
 		{ "checksum", no_argument, NULL, 'c' },
+		{ "security", required_argument, NULL, 'C' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "no-validate", no_argument, NULL, 'V' },
 		{ 0 },
@@ -390,6 +399,33 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 	a->addresses = argv + optind;
 	a->address_count = (size_t)(argc - optind);
 	return check_arguments(self, a);
+}
+
+/* A key for the two processes of one run. */
+static char key_folder[] = "/tmp/weft-perf-XXXXXX", key_file[sizeof(key_folder) + 4];
+
+/* Is a key needed that nobody has named? */
+static bool wants_key(const struct arguments *a)
+{
+	return a->security && strcmp(a->security, "open") != 0 && !a->address_count &&
+	       !getenv("WEFT_KEY_FILE") && !getenv("WEFT_CERT");
+}
+
+static void remove_key(void)
+{
+	(void)unlink(key_file);
+	(void)rmdir(key_folder);
+}
+
+static int make_key(const struct tool_command *self)
+{
+	if (!mkdtemp(key_folder))
+		return tool_fail(self, "no folder for a key: %s", strerror(errno));
+	(void)snprintf(key_file, sizeof(key_file), "%s/key", key_folder);
+	if (!weft_key_new(key_file) && !setenv("WEFT_KEY_FILE", key_file, 1))
+		return TOOL_OK;
+	remove_key();
+	return tool_fail(self, "no key: %s", weft_error());
 }
 
 static int run(const struct tool_command *self, int argc, char **argv)
@@ -408,8 +444,16 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	/* WEFT_CHECKSUM at one end is enough for both. */
 	if (a.checksum && setenv("WEFT_CHECKSUM", "yes", 1))
 		return tool_fail(self, "no memory");
+	if (a.security && setenv("WEFT_SECURITY", a.security, 1))
+		return tool_fail(self, "no memory");
 	tool_catch_signals();
-	return perf(self, &a);
+	if (!wants_key(&a))
+		return perf(self, &a);
+	status = make_key(self);
+	if (!status)
+		status = perf(self, &a);
+	remove_key();
+	return status;
 }
 
 const struct tool_command perf_command = {
@@ -417,8 +461,8 @@ const struct tool_command perf_command = {
 	.arguments = "[--test tensor|call|message|stream|attachment]\n"
 		     "       [--sizes LIST | --tensors LIST] [--provider NAME] [--time S]\n"
 		     "       [--count N] [--window N] [--memory user|pool] [--device cuda:N]\n"
-		     "       [--metadata BYTES] [--idle-streams N] [--checksum] [--json] [--no-validate]\n"
-		     "       [ADDRESS...]\n"
+		     "       [--metadata BYTES] [--idle-streams N] [--checksum] [--security MODE] [--json]\n"
+		     "       [--no-validate] [ADDRESS...]\n"
 		     "       weft perf --all-pairs [--bytes SIZE] [--seconds S] [--provider NAME]\n"
 		     "       [--json FILE] [--svg FILE]",
 	.does = "how fast do tensors and calls go between two processes?",
@@ -439,6 +483,8 @@ const struct tool_command perf_command = {
 		   "  --metadata BYTES    so many go with each call\n"
 		   "  --idle-streams N    so many are open besides\n"
 		   "  --checksum          as WEFT_CHECKSUM=yes\n"
+		   "  --security MODE     as WEFT_SECURITY; without ADDRESS, key or certificate a\n"
+		   "                      key is made for the two\n"
 		   "  --json              one JSON object per line\n"
 		   "  --no-validate       do not compare what arrives first\n"
 		   "  ADDRESS             of a `weft serve`; default: start one.  With several\n"

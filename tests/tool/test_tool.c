@@ -900,6 +900,24 @@ static void perf_can_have_a_checksum_over_every_body(void **state)
 	assert_non_null(strstr(p.text, "\"checksum\":\"none\""));
 }
 
+static void perf_makes_a_key_for_its_two_processes(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --security sealed --sizes 8,3M --count 10"), 0);
+	assert_json_lines(p.text, 2);
+	assert_null(strstr(p.text, "\"cipher\":\"none\""));
+	assert_null(strstr(p.text, "\"validated\":false"));
+
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --security open --sizes 8,3M --count 10"), 0);
+	assert_non_null(strstr(p.text, "\"cipher\":\"none\""));
+	assert_int_equal(run(&p, "", "perf --security closed --sizes 8 --count 1"), 1);
+	assert_non_null(strstr(p.error, "WEFT_SECURITY=closed"));
+}
+
 static void bytes_that_were_not_compared_are_not_called_validated(void **state)
 {
 	static struct process p;
@@ -1106,6 +1124,7 @@ int main(void)
 		cmocka_unit_test(perf_measures_the_memory_of_a_cuda_device),
 		cmocka_unit_test(perf_says_why_it_has_no_memory_of_a_device),
 		cmocka_unit_test(perf_can_have_a_checksum_over_every_body),
+		cmocka_unit_test(perf_makes_a_key_for_its_two_processes),
 		cmocka_unit_test(perf_listens_at_any_port_of_the_host_that_is_given),
 		cmocka_unit_test(bytes_that_were_not_compared_are_not_called_validated),
 		cmocka_unit_test(perf_measures_against_a_server_that_stays),

@@ -40,6 +40,7 @@ complete -c weft -n '__fish_seen_subcommand_from perf' -l metadata -x -d 'bytes 
 complete -c weft -n '__fish_seen_subcommand_from perf' -l idle-streams -x -d 'besides'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l device -x -a 'cuda:0 cuda:1'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l checksum -d 'of every body'
+complete -c weft -n '__fish_seen_subcommand_from perf' -l security -x -a 'open keyed sealed' -d 'as WEFT_SECURITY'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l json -d 'one JSON object a line'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l no-validate -d 'do not compare'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l all-pairs -d 'of a job'
