@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 import hosts
@@ -179,6 +180,16 @@ class Programs:
         serve = self.pinned(1) + [os.path.join(self.build, "weft"), "serve"]
         with self.server(serve, env) as address:
             return self.result(self.pinned(0) + self.perf(options, [address]), env)
+
+    def weft_secured(self, security, *options, provider):
+        """As weft(), in a mode of security: both sides have the same key."""
+        if security == "open":
+            return self.weft(*options, provider=provider)
+        with tempfile.TemporaryDirectory() as folder:
+            key = os.path.join(folder, "key")
+            self.run([os.path.join(self.build, "weft"), "key", "new", key])
+            return self.weft(*options, provider=provider,
+                             env={"WEFT_SECURITY": security, "WEFT_KEY_FILE": key})
 
     def weft_crowd(self, servers, workers, *options, provider):
         """All workers at all servers at once, and the system places them."""

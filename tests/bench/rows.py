@@ -407,6 +407,25 @@ def packing():
               lambda p: ours(p, None), lambda p: ours(p, {"WEFT_PACK_BYTES": "1"}), .97, False)
 
 
+def security():
+    """What a key costs, each against the same without one."""
+    def added(p, mode):
+        def took(security):
+            return p50(p.weft_secured(security, "--sizes", "8", provider="tcp"))
+        return max(0, took(mode) - took("open"))
+
+    def moved(mode, mib):
+        return lambda p: rate(p.weft_secured(mode, "--sizes", f"{mib}M", "--window", "1",
+                                             provider="tcp"))
+    for mode in ("keyed", "sealed"):
+        yield Row("security", f"added to 8 B there and back, {mode}", "tcp", 8, "us", "1 us",
+                  lambda p, mode=mode: added(p, mode), lambda p: 1, 1, False)
+    for mode, mib, bar in (("keyed", 64, .98), ("sealed", 1, None), ("sealed", 16, None),
+                           ("sealed", 64, .50)):
+        yield Row("security", f"tensor, {mode}", "tcp", mib * MIB, "MB/s", "open",
+                  moved(mode, mib), moved("open", mib), bar)
+
+
 def tf_grpc_bench():
     """TF-gRPC-Bench's three tests (Biswas, Lu and Panda, BPOE 2018)."""
     for scheme, sizes in models.PAYLOADS.items():
@@ -445,6 +464,7 @@ def bars():
     yield from arenas()
     yield from broadcasts()
     yield from waiting()
+    yield from security()
     yield from rails(16)
 
 
