@@ -81,8 +81,8 @@ struct wf_engine_rail {
 };
 
 /*
- * Encrypted parts of bodies that a worker keeps at once, of its own reads and of its peers': apart, so
- * that neither waits for the other.  Not tuned.
+ * Encrypted parts of bodies that a worker keeps at once, of its own reads and of its peers': apart,
+ * so that neither waits for the other.  Not tuned.
  */
 #define WF_FETCHED_BYTES (32 * MIB)
 #define WF_PARCELS_BYTES (32 * MIB)

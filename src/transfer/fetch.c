@@ -8,7 +8,6 @@
 #include "fabric/ep.h"
 #include "transfer/reads.h"
 
-#define LEAST_BYTES (16 * KIB) /* least buffer; few sizes fit more parcels */
 /* Bounds before a body is given up: failures in a row, and time since the first. */
 #define FAILURES_MAX 16u
 #define FAILING_NS (5 * WF_NS_PER_S)
@@ -89,22 +88,11 @@ void wf_fetch_close(struct wf_pull *pull)
 static int take_chunk(struct wf_pull *pull, struct wf_fetch *f, uint64_t bytes)
 {
 	struct wf_pool *pool = &pull->transfer->engine->fetched;
-	uint64_t room = bytes <= LEAST_BYTES ? LEAST_BYTES :
-			bytes <= WF_FETCH_BYTES ? WF_FETCH_BYTES : WF_PARCEL_BYTES_MAX;
-	void *chunk;
 
 	if (bytes <= f->room)
 		return 0;
 	rest(pull, f);
-	if (wf_pool_take(pool, room, &chunk)) {
-		/* Idle slabs of another size may take the room. */
-		wf_pool_shrink(pool);
-		if (wf_pool_take(pool, room, &chunk))
-			return -EAGAIN;
-	}
-	f->chunk = chunk;
-	f->room = room;
-	return 0;
+	return wf_parcels_take(pool, bytes, &f->chunk, &f->room) ? -EAGAIN : 0;
 }
 
 int wf_fetch_post(struct wf_pull *pull, struct wf_pull_read *r)

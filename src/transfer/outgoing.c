@@ -192,11 +192,12 @@ static int grant(struct wf_outgoing *p, struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_grant_span span = readable(p);
+	bool sealed = wf_seals_bodies(link);
 	int err = 0;
 
-	p->path.cipher = wf_path_cipher(link, wf_seals_bodies(link));
+	p->path.cipher = wf_path_cipher(link, sealed);
 	/* The peer gets parcels of a sealed body, and no key. */
-	if (wf_seals_bodies(link)) {
+	if (sealed) {
 		close_grants(p);
 		p->path.registered = p->path.straight = false;
 		return 0;
@@ -961,7 +962,8 @@ int wf_outgoing_seal(struct wf_outgoing *p, const struct wf_parcel_ask *ask)
 
 	if (!wf_link_caps(link) || !wf_seals_bodies(link))
 		return wf_parcels_refuse(&p->transfer->parcels, link, ask, WEFT_RESOURCE_EXHAUSTED);
-	if (p->state != WF_OUTGOING_OFFERED || !span.at || (p->stage && p->staging->reader != ask->pull))
+	if (p->state != WF_OUTGOING_OFFERED || !span.at ||
+	    (p->stage && p->staging->reader != ask->pull))
 		return wf_parcels_refuse(&p->transfer->parcels, link, ask, WEFT_NOT_FOUND);
 	/* Bytes of a buffer that is not filled yet are another's. */
 	if (p->stage)

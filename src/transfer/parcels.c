@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "memory/grant.h"
+#include "transfer/fetch.h"
 
-#define LEAST_BYTES (16 * KIB) /* least buffer; few sizes fit more parcels */
-#define MIDDLE_BYTES (512 * KIB)
+#define LEAST_BYTES (16 * KIB)
 #define TURN_BYTES (8 * MIB) /* bytes that one turn encrypts: 3 ms at 2.6 GB/s */
 
 struct parcel {
@@ -25,6 +25,31 @@ struct parcel {
 void wf_parcels_fini(struct wf_parcels *parcels)
 {
 	wf_one_time_fini(&parcels->once);
+}
+
+uint64_t wf_parcels_room(uint64_t bytes)
+{
+	if (bytes <= LEAST_BYTES)
+		return LEAST_BYTES;
+	return bytes <= WF_FETCH_BYTES ? WF_FETCH_BYTES : WF_PARCEL_BYTES_MAX;
+}
+
+int wf_parcels_take(struct wf_pool *pool, uint64_t bytes, uint8_t **chunk, uint64_t *room)
+{
+	uint64_t most = wf_parcels_room(bytes);
+	void *taken;
+	int err = wf_pool_take(pool, most, &taken);
+
+	if (err) {
+		/* Idle slabs of another length may take the memory. */
+		wf_pool_shrink(pool);
+		err = wf_pool_take(pool, most, &taken);
+	}
+	if (err)
+		return err;
+	*chunk = taken;
+	*room = most;
+	return 0;
 }
 
 static struct wf_list *list_of(struct wf_link *link)
@@ -64,31 +89,22 @@ static struct parcel *find(struct wf_link *link, uint64_t pull, uint64_t id, uin
 	return found;
 }
 
-/* Take a buffer of @room bytes for @p of a peer that has @has bytes.  -EAGAIN, -ENOMEM. */
+/*
+ * Take a buffer for @bytes of @p, of a peer that has @has bytes.  Where a buffer has one key the
+ * peer may read all of it: what lay there before is encrypted, too.  -EAGAIN, -ENOMEM.
+ */
 static int take_room(struct wf_parcels *parcels, struct wf_link *link, struct parcel *p,
-		     uint64_t room, uint64_t has)
+		     uint64_t bytes, uint64_t has)
 {
-	struct wf_pool *pool = &link->engine->parcels;
-	uint64_t left = WF_PARCELS_BYTES - parcels->bytes;
-	void *chunk;
+	uint64_t left = WF_PARCELS_BYTES - parcels->bytes, room = wf_parcels_room(bytes);
 	int err;
 
 	if (room > left || (has && has + room > left / 2))
 		return -EAGAIN;
-	err = wf_pool_take(pool, room, &chunk);
-	if (err) {
-		/* Idle slabs of another size may take the room. */
-		wf_pool_shrink(pool);
-		err = wf_pool_take(pool, room, &chunk);
-	}
-	if (err)
-		return err;
-	/* Where a chunk has one key the peer may read all of it: what lay there before, too. */
-	memset(chunk, 0, room);
-	p->chunk = chunk;
-	p->room = room;
-	parcels->bytes += room;
-	return 0;
+	err = wf_parcels_take(&link->engine->parcels, bytes, &p->chunk, &p->room);
+	if (!err)
+		parcels->bytes += p->room;
+	return err;
 }
 
 /*
@@ -98,8 +114,6 @@ static int take_room(struct wf_parcels *parcels, struct wf_link *link, struct pa
 static int get(struct wf_parcels *parcels, struct wf_link *link, const struct wf_parcel_ask *ask,
 	       uint64_t bytes, struct parcel **parcel)
 {
-	uint64_t room = bytes <= LEAST_BYTES ? LEAST_BYTES :
-			bytes <= MIDDLE_BYTES ? MIDDLE_BYTES : WF_PARCEL_BYTES_MAX;
 	uint64_t has;
 	struct parcel *p = find(link, ask->pull, ask->opened, &has);
 	int err = 0;
@@ -113,7 +127,7 @@ static int get(struct wf_parcels *parcels, struct wf_link *link, const struct wf
 	if (p->room < bytes) {
 		has -= p->room;
 		give_chunk(parcels, link, p);
-		err = take_room(parcels, link, p, room, has);
+		err = take_room(parcels, link, p, bytes, has);
 	}
 	if (err) {
 		drop(parcels, link, p);
@@ -134,7 +148,8 @@ static void complain(struct wf_parcels *parcels, struct wf_link *link, const str
 		return;
 	parcels->logged_ns = now_ns;
 	wf_log(&link->engine->log, WF_LOG_WARN,
-	       "%s: a part of a sealed body can't be opened to it: %s", wf_link_label(link), e->text);
+	       "%s: a part of a sealed body can't be opened to it: %s", wf_link_label(link),
+	       e->text);
 }
 
 /* Let the peer read the first @bytes, over the rail in use. */

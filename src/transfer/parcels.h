@@ -32,6 +32,15 @@ struct wf_parcels {
 void wf_parcels_fini(struct wf_parcels *parcels);
 
 /*
+ * Take a buffer of at least @bytes, a parcel's, from @pool, which has nothing else; *@room is its
+ * length.  -EAGAIN, -ENOMEM: there is none.
+ */
+int wf_parcels_take(struct wf_pool *pool, uint64_t bytes, uint8_t **chunk, uint64_t *room);
+
+/* Returns the length of a buffer for @bytes: few lengths let it serve more parcels. */
+uint64_t wf_parcels_room(uint64_t bytes);
+
+/*
  * Encrypt the bytes at the ranges @from, for @ask of the peer of @link, and say so; or why not: for
  * want of room or time the peer asks again.  -ENOMEM: nothing was done.
  */

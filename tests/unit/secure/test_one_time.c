@@ -304,7 +304,7 @@ static void a_key_opens_only_what_it_has_sealed(void **state)
 static void a_changed_bit_of_what_is_sealed_is_noticed(void **state)
 {
 	static const struct cut from = { 1, { 70001 } }, to = { 4, { 4096, 0, 65904, 1 } };
-	/* Both ends, both sides of where ranges meet, and of a cipher's block. */
+	/* Bytes at both ends, and at both sides of a range's and a block's end. */
 	static const size_t positions[] = { 0, 15, 16, 4095, 4096, 35000, 69999, 70000 };
 	uint8_t *text = new_text(70001), *sealed = new_bytes(70001);
 	struct wf_one_time once = { 0 };
