@@ -117,7 +117,7 @@ struct State : ProcessState {
 	}
 };
 
-const bool registered = [] {
+const bool visitor_registered = [] {
 	ProcessState *state;
 
 	if (!settings_register())

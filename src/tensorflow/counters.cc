@@ -10,7 +10,7 @@
 namespace weft_tensorflow {
 namespace {
 
-std::mutex lock;
+std::mutex counters_lock;
 
 std::map<std::string, int64_t> &counters()
 {
@@ -24,7 +24,7 @@ std::map<std::string, int64_t> &counters()
 
 void counters_add(const std::string &name, int64_t more)
 {
-	std::lock_guard<std::mutex> l(lock);
+	std::lock_guard<std::mutex> l(counters_lock);
 
 	counters()[name] += more;
 }
@@ -57,7 +57,7 @@ extern "C" __attribute__((visibility("default"))) size_t weft_tensorflow_counter
 	std::string all;
 
 	{
-		std::lock_guard<std::mutex> l(weft_tensorflow::lock);
+		std::lock_guard<std::mutex> l(weft_tensorflow::counters_lock);
 
 		for (const auto &[name, value] : weft_tensorflow::counters())
 			all += name + " " + std::to_string(value) + "\n";

@@ -53,7 +53,7 @@ void log_devices(tensorflow::DeviceMgr *devices)
 				  << " go by way of the host's memory, where TensorFlow copies them";
 }
 
-const bool registered = [] {
+const bool factory_registered = [] {
 	ServerFactory::Register("WEFT_SERVER", new Factory);
 	return true;
 }();

@@ -16,7 +16,7 @@ struct Call {
 	std::function<void()> given_up;
 };
 
-std::mutex lock;
+std::mutex calls_lock;
 uint64_t last;
 
 std::unordered_map<uint64_t, Call> &calls()
@@ -29,7 +29,7 @@ std::unordered_map<uint64_t, Call> &calls()
 /* Remove the call @number into *@call.  False: there is none any more. */
 bool take(uint64_t number, Call *call)
 {
-	std::lock_guard<std::mutex> l(lock);
+	std::lock_guard<std::mutex> l(calls_lock);
 	auto at = calls().find(number);
 
 	if (at == calls().end())
@@ -62,7 +62,7 @@ uint64_t waiting_add(const Answer &answer, const tensorflow::WorkerEnv *env,
 
 	weft_served_defer(answer.call());
 	{
-		std::lock_guard<std::mutex> l(lock);
+		std::lock_guard<std::mutex> l(calls_lock);
 
 		number = ++last;
 		calls()[number] = {answer, env, std::move(given_up)};
@@ -85,7 +85,7 @@ void waiting_end(const tensorflow::WorkerEnv *env)
 	std::vector<Answer> answers;
 
 	{
-		std::lock_guard<std::mutex> l(lock);
+		std::lock_guard<std::mutex> l(calls_lock);
 
 		for (auto at = calls().begin(); at != calls().end();) {
 			if (at->second.env != env) {
