@@ -51,6 +51,7 @@ class Collectives(unittest.TestCase):
                 cluster.until(lambda name=name: not group.counters(name).get('sent_held'),
                               'the end of what was sent')
 
+    @cluster.full
     def test_collectives_of_two_workers_go_over_shm_alone(self):
         self.check_weft_carries_all(2, 'shm')
 
@@ -65,6 +66,7 @@ class Collectives(unittest.TestCase):
     def test_collectives_of_three_workers_go_over_tcp_alone(self):
         self.check_weft_carries_all(3, 'tcp')
 
+    @cluster.full
     def test_a_strategy_that_is_made_again_uses_weft_as_well(self):
         with Group(2, provider='tcp') as group:
             group.all(collectives.sums, ('float32',), (1000,))
@@ -74,6 +76,7 @@ class Collectives(unittest.TestCase):
             for name in group.tasks:
                 self.assertGreater(group.counters(name).get('buffers_weft', 0), before[name], name)
 
+    @cluster.full
     def test_a_worker_without_the_plug_in_gets_and_gives_its_buffers_by_grpc(self):
         with Group(3, protocols={'worker:2': 'grpc'}) as group:
             self.check(group)

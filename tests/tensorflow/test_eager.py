@@ -29,6 +29,7 @@ class Eager(unittest.TestCase):
         client, _ = self.counters_after('1')
         self.assertGreaterEqual(client.get('received_bytes', 0), COUNT * 4 * ELEMENTS)
 
+    @cluster.full
     def test_copies_to_the_worker_go_over_weft_if_tensorflow_does_not_send_them_in_requests(self):
         _, worker = self.counters_after('0')
         self.assertGreaterEqual(worker.get('received_bytes', 0), COUNT * 4 * ELEMENTS)

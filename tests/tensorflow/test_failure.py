@@ -92,6 +92,7 @@ class GivenUp(unittest.TestCase):
         cluster.until(lambda: self.tasks.counters('ps:0').get('sent_waiting', 0) == count,
                       '%d calls that wait' % count)
 
+    @cluster.full
     def test_a_call_whose_caller_has_gone_is_ended_though_its_step_never_begins(self):
         life = self.tasks.call('ps:0', incarnation) % (1 << 64)
         key = '%s;%016x;/job:worker/replica:0/task:0/device:CPU:0;edge;0:0' % (self.device, life)

@@ -29,6 +29,7 @@ class Mixed(unittest.TestCase):
             self.assertIn('TF_RDMA_ENABLED says no', tasks.log('ps:0'))
             self.check_grpc_carried(tasks, '/job:ps/replica:0/task:0 does not speak weft')
 
+    @cluster.full
     def test_a_peer_without_a_common_fabric_stays_on_grpc(self):
         with cluster.Cluster({'ps': 1, 'worker': 1},
                              task_env={'ps:0': {'FI_PROVIDER': 'shm'},
