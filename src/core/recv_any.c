@@ -98,7 +98,7 @@ static void end(struct wf_recv_any *part)
 	for (unsigned i = 0; i < op->owner->worker_count; i++)
 		if (&op->recv.parts[i] != part)
 			tell(&op->recv.parts[i], &lost);
-	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
+	op->outcome.path = &r->path;
 	wf_op_finish(op, part->outcome.code ? &part->outcome : NULL, wf_recv_executed(r));
 	if (!part->told)
 		wf_op_put(op);
@@ -123,6 +123,8 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 	}
 	part->outcome = e ? *e : (struct wf_error){ 0 };
 	part->from = wf_recv_got(r, part->worker, e);
+	/* Here, where the rail still is: its worker may close it before the operation's goes on. */
+	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
 	if (home == part->worker) {
 		end(part);
 		return;
