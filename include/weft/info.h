@@ -76,6 +76,21 @@ WEFT_API int weft_info_get(const struct weft_info *info, size_t index,
  */
 WEFT_API const char *weft_info_libfabric(void);
 
+/* Security of a node that opened now: weft_security(7).  Strings live as long as the info. */
+struct weft_info_secure {
+	size_t size;
+	const char *mode;     /* "open", "keyed" or "sealed"; "": no node would open */
+	const char *identity; /* as peers see it; "": the node proves nothing, or has no name */
+	const char *sentence; /* the mode in words for people, or why no node would open */
+};
+#define WEFT_INFO_SECURE_INIT WEFT_SIZED_INIT(struct weft_info_secure)
+
+/*
+ * Read the files that WEFT_KEY_FILE and its like name, as a node would; set ->size first.
+ * -EINVAL: ->size is not set.
+ */
+WEFT_API int weft_info_security(struct weft_info *info, struct weft_info_secure *secure);
+
 /* CUDA, as weft and libfabric find it.  Strings live as long as the info. */
 struct weft_cuda {
 	size_t size;

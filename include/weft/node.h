@@ -318,6 +318,7 @@ struct weft_counters {
 	 */
 	uint64_t registered_user, registered_pool, registered_device, registered_cached;
 	uint64_t pinned_bytes;    /* bytes of the pool pinned now for CUDA devices */
+	uint64_t rights_refused;  /* acts of peers that WEFT_ALLOW does not allow */
 };
 #define WEFT_COUNTERS_INIT WEFT_SIZED_INIT(struct weft_counters)
 

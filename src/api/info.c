@@ -18,6 +18,8 @@ struct weft_info {
 	struct wf_select select;
 	struct wf_error cuda; /* the driver's sentence; code 0: no failure */
 	char cudart[WF_CUDART_TEXT_BYTES];
+	char mode[WF_OPTION_TEXT_BYTES], identity[WF_IDENTITY_BYTES];
+	char security[WF_ERROR_BYTES]; /* the mode in words, or why no node would open */
 	char cached[WF_ERROR_BYTES]; /* as weft_fabric says it of rails where registering is dear */
 };
 
@@ -147,6 +149,54 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 const char *weft_info_libfabric(void)
 {
 	return wf_select_libfabric_text();
+}
+
+/* Read what a node would prove itself by, and say what that is. */
+static void see_security(struct weft_info *info)
+{
+	static const char *const words[][2] = {
+		{ "open", "nothing is proved or encrypted" },
+		{ "keyed", "all is encrypted but the bodies of long tensors" },
+		{ "sealed", "all is encrypted that leaves the host" },
+	};
+	const struct wf_options *o = &info->options;
+	struct wf_proof proof = { 0 };
+
+	info->mode[0] = info->identity[0] = '\0';
+	if (wf_proof_open(&proof, o)) {
+		snprintf(info->security, sizeof(info->security), "%s", weft_error());
+		return;
+	}
+	snprintf(info->mode, sizeof(info->mode), "%s", wf_options_security(o));
+	if (proof.credentials)
+		snprintf(info->identity, sizeof(info->identity), "%s",
+			 wf_credentials_identity(proof.credentials));
+	for (size_t i = 0; i < WF_COUNT(words); i++)
+		if (!strcmp(info->mode, words[i][0]))
+			snprintf(info->security, sizeof(info->security), "%s%s", words[i][1],
+				 proof.acl ? "; peers may do what WEFT_ALLOW says" :
+				 o->security[0] || proof.credentials ? "" :
+				 "; on loopback, and with this user's nodes alone");
+	wf_proof_close(&proof);
+}
+
+int weft_info_security(struct weft_info *info, struct weft_info_secure *secure)
+{
+	struct weft_info_secure s;
+
+	if (WF_NEED(info) || WF_NEED(secure))
+		return -EINVAL;
+	if (secure->size < sizeof(secure->size))
+		return wf_last_set(-EINVAL, "secure->size is not set");
+	see_security(info);
+	s = (struct weft_info_secure){
+		.size = secure->size,
+		.mode = info->mode,
+		.identity = info->identity,
+		.sentence = info->security,
+	};
+	memcpy(secure, &s, WF_MIN(secure->size, sizeof(s)));
+	return 0;
 }
 
 int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/drain.h"
 
-
 #include <errno.h>
 
 #include "core/node.h"
 #include "core/peer_change.h"
+#include "link/rights.h"
 
 void wf_drain_up(struct wf_worker *worker, struct wf_link *link)
 {
@@ -18,9 +18,12 @@ void wf_drain_up(struct wf_worker *worker, struct wf_link *link)
 static int take_drain(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_record_small small;
+	struct wf_error e;
 
 	if (wf_record_small_get(record->bytes, record->count, &small))
 		return -EBADMSG;
+	if (wf_rights_check(link, WF_ACL_DRAIN, "", 0, &e))
+		return 0;
 	link->above.drains = true;
 	wf_peer_change_note(ctx, link, NULL);
 	return 0;

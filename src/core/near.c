@@ -68,7 +68,7 @@ static int orchestrator_of(struct weft_node *node, struct wf_orchestrator **o)
 	int err;
 
 	pthread_mutex_lock(&node->lock);
-	*o = node->orchestrator;
+	*o = node->near.orchestrator;
 	pthread_mutex_unlock(&node->lock);
 	if (*o)
 		return 0;
@@ -81,9 +81,9 @@ static int orchestrator_of(struct weft_node *node, struct wf_orchestrator **o)
 		return wf_last_copy(&e);
 	}
 	pthread_mutex_lock(&node->lock);
-	*o = node->orchestrator;
+	*o = node->near.orchestrator;
 	if (!*o)
-		*o = node->orchestrator = fresh;
+		*o = node->near.orchestrator = fresh;
 	pthread_mutex_unlock(&node->lock);
 	if (*o != fresh) { /* another thread was faster */
 		wf_orchestrator_close(fresh);
@@ -103,7 +103,7 @@ static void put(struct near *near)
 	pthread_mutex_lock(&node->lock);
 	wf_list_remove(&near->node);
 	pthread_mutex_unlock(&node->lock);
-	wf_orchestrator_give(node->orchestrator, near->publisher, &near->piece);
+	wf_orchestrator_give(node->near.orchestrator, near->publisher, &near->piece);
 	free(near);
 }
 
@@ -112,22 +112,22 @@ void wf_near_fini(struct weft_node *node)
 	struct wf_list *at;
 
 	/* Only memory that is in no pool is left. */
-	while ((at = wf_list_first(&node->nears))) {
+	while ((at = wf_list_first(&node->near.all))) {
 		struct near *near = WF_CONTAINER(at, struct near, node);
 
 		atomic_store(&near->holds, 1);
 		put(near);
 	}
-	if (!node->orchestrator)
+	if (!node->near.orchestrator)
 		return;
-	wf_orchestrator_close(node->orchestrator);
-	free(node->orchestrator);
+	wf_orchestrator_close(node->near.orchestrator);
+	free(node->near.orchestrator);
 }
 
 /* Find near memory that begins at @memory and is in no pool, or NULL.  Under the lock. */
 static struct near *find_apart(const struct weft_node *node, const void *memory)
 {
-	WF_LIST_EACH(at, &node->nears) {
+	WF_LIST_EACH(at, &node->near.all) {
 		struct near *near = WF_CONTAINER(at, struct near, node);
 
 		if (near->apart && near->piece.base == memory)
@@ -442,7 +442,7 @@ static int take(struct weft_node *node, const struct wf_orchestrator_request *re
 	near->publisher = choice->publisher;
 	near->apart = !(choice->publisher->how->rights & WF_PUBLISHER_CPU);
 	atomic_store(&near->holds, 1);
-	err = wf_orchestrator_take(node->orchestrator, choice->publisher, request->bytes,
+	err = wf_orchestrator_take(node->near.orchestrator, choice->publisher, request->bytes,
 				   &near->piece, e);
 	if (err) {
 		free(near);
@@ -450,7 +450,7 @@ static int take(struct weft_node *node, const struct wf_orchestrator_request *re
 	}
 	describe(near, choice, notes);
 	pthread_mutex_lock(&node->lock);
-	wf_list_append(&node->nears, &near->node);
+	wf_list_append(&node->near.all, &near->node);
 	pthread_mutex_unlock(&node->lock);
 	if (near->apart) {
 		*memory = near->piece.base; /* the hold is the user's */
@@ -540,7 +540,7 @@ int wf_near_place(struct weft_node *node, const void *memory, struct weft_placem
 	int err = -EINVAL;
 
 	pthread_mutex_lock(&node->lock);
-	WF_LIST_EACH(at, &node->nears) {
+	WF_LIST_EACH(at, &node->near.all) {
 		struct near *near = WF_CONTAINER(at, struct near, node);
 
 		if ((uintptr_t)memory - (uintptr_t)near->piece.base >= near->piece.bytes)

@@ -6,7 +6,16 @@
 #define WF_CORE_NEAR_H
 
 #include <weft/weft.h>
+#include "util/list.h"
 #include "util/options.h"
+
+struct wf_orchestrator;
+
+/* Memory of a node that is near to devices; under the node's lock. */
+struct wf_near {
+	struct wf_orchestrator *orchestrator; /* NULL: not needed yet */
+	struct wf_list all; /* all memory of weft_alloc_near */
+};
 
 /* Check the rules in @options.  Codes as wf_rules_open: recorded. */
 int wf_near_check(const struct wf_options *options);

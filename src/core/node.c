@@ -230,17 +230,24 @@ static int open_worker(struct weft_node *node, unsigned number, struct wf_engine
 	return wf_last_copy(&e);
 }
 
-/* Open all workers, which share the node's credentials. */
+/* Open all workers, which share the node's credentials, and the rights of its peers. */
 static int open_workers(struct weft_node *node, struct wf_engine_config *config)
 {
-	int err = wf_proof_open(config->options, &config->credentials);
+	int err = wf_proof_open(&node->proof, config->options);
 
+	if (err)
+		return err;
+	config->credentials = node->proof.credentials;
+	config->acl = node->proof.acl;
 	for (unsigned i = 0; i < node->worker_count && !err; i++) {
 		err = open_worker(node, i, config);
 		if (err)
 			close_workers(node, i);
 	}
-	wf_credentials_put(config->credentials);
+	if (err)
+		wf_proof_close(&node->proof);
+	else
+		wf_proof_watch(node);
 	return err;
 }
 
@@ -331,7 +338,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->remotes);
 	wf_list_init(&n->regions);
 	wf_list_init(&n->served);
-	wf_list_init(&n->nears);
+	wf_list_init(&n->near.all);
 	err = wf_directory_init(&n->directory);
 	if (err) {
 		wf_last_set(err, "no lock for a node");
@@ -363,6 +370,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 close_workers:
 	unlist(n);
 	close_workers(n, n->worker_count);
+	wf_proof_close(&n->proof);
 forget_services:
 	forget_services(n);
 	free(n->interceptors);
@@ -455,6 +463,7 @@ void wf_node_close(struct weft_node *node)
 	/* The worker whose door listens closes last. */
 	for (unsigned i = node->worker_count; i--;)
 		wf_engine_close(&node->workers[i].engine);
+	wf_proof_close(&node->proof);
 	wf_op_fini(node);
 	wf_near_fini(node);
 	wf_registration_fini(node);
@@ -482,6 +491,7 @@ static void add_counters(struct weft_counters *sum, struct wf_engine *engine)
 	sum->registered_bytes += atomic_load(&c->registered_bytes);
 	sum->late_dropped += atomic_load(&c->late_dropped);
 	sum->aborts_ignored += atomic_load(&c->aborts_ignored);
+	sum->rights_refused += atomic_load(&c->rights_refused);
 	sum->bytes_viewed += atomic_load(&c->bytes_viewed);
 	sum->registrations += atomic_load(&c->registrations);
 	sum->registration_hits += atomic_load(&c->registration_hits);

@@ -11,12 +11,13 @@
 #include <weft/weft.h>
 #include "core/broadcast.h"
 #include "core/landing.h"
+#include "core/near.h"
+#include "core/proof.h"
 #include "core/publish.h"
 #include "core/worker.h"
 #include "util/freelist.h"
 
 struct wf_health;
-struct wf_orchestrator;
 
 #define WF_OP_KINDS 15 /* enum wf_op_kind of op_class.h */
 
@@ -52,14 +53,14 @@ struct weft_node {
 	struct wf_list served;    /* struct wf_service_pb */
 	struct weft_interceptor *interceptors; /* interceptor_count, in the order of asking */
 	unsigned interceptor_count;
+	struct wf_proof proof;
 	struct wf_publish published;
 	struct wf_broadcasts broadcasts;
 	struct wf_landings landings;
 	void *reflection;         /* the service; NULL: not served; freed by free() */
 	struct wf_health *health; /* the service; NULL: not served; under the lock */
 	void (*health_changed)(struct weft_node *node); /* under the lock; NULL: nobody is told */
-	struct wf_orchestrator *orchestrator; /* NULL: not needed yet; under the lock */
-	struct wf_list nears;     /* all memory of weft_alloc_near; under the lock */
+	struct wf_near near;
 	unsigned worker_count;
 	struct wf_worker workers[]; /* the first one's door listens for all */
 };

@@ -104,6 +104,31 @@ void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link)
 		link->user = peer;
 }
 
+int wf_peer_identity(struct weft_peer *peer, char *identity, size_t bytes)
+{
+	size_t need = 0;
+	bool met;
+
+	pthread_mutex_lock(&peer->owner->lock);
+	met = peer->met;
+	if (met)
+		need = (size_t)snprintf(identity, bytes, "%s", peer->identity) + 1;
+	pthread_mutex_unlock(&peer->owner->lock);
+	if (!met)
+		return wf_last_set(-ENOTCONN, "the peer was not met yet");
+	if (need > bytes)
+		return wf_last_set(-ENOSPC, "the identity has %zu bytes, and the room %zu", need,
+				   bytes);
+	return 0;
+}
+
+/* Note who the peer of @link is.  Under the lock. */
+static void note_met(struct weft_peer *peer, const struct wf_link *link)
+{
+	peer->met = true;
+	memcpy(peer->identity, link->seals.identity, sizeof(peer->identity));
+}
+
 void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link)
 {
 	struct weft_peer *peer = link->user;
@@ -111,6 +136,7 @@ void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link)
 	if (!peer)
 		return;
 	pthread_mutex_lock(&worker->node->lock);
+	note_met(peer, link);
 	if (!peer->name[0])
 		memcpy(peer->name, link->name, sizeof(peer->name));
 	pthread_mutex_unlock(&worker->node->lock);
@@ -169,8 +195,10 @@ struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link)
 	pthread_mutex_lock(&node->lock);
 	/* No address is set: a user who opens the link's address gets another peer. */
 	peer = new_peer(node, worker, "");
-	if (peer)
+	if (peer) {
 		memcpy(peer->name, link->name, sizeof(peer->name));
+		note_met(peer, link);
+	}
 	pthread_mutex_unlock(&node->lock);
 	if (!peer)
 		return NULL;

@@ -21,6 +21,8 @@ struct weft_peer {
 	atomic_uint compressions; /* compressions the peer understands; 0: not met yet */
 	char address[WF_SOCKET_ADDRESS_BYTES]; /* "": the peer dialled us */
 	char name[WF_GREET_NAME_BYTES];
+	char identity[WF_IDENTITY_BYTES]; /* under the lock; proven in its present, or last, life */
+	bool met;                 /* under the lock: the peer was up, or has sent something */
 	struct wf_link *link;     /* worker only; a reference; NULL: not used yet */
 	struct wf_peer_change *change; /* the listener, until the node closes; NULL: none yet */
 };
@@ -58,7 +60,13 @@ struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link);
 /* Let @peer, maybe NULL, stand for @link: a peer that a user opened goes before one we made. */
 void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link);
 
-/* Note the name that the peer of @link has given. */
+/*
+ * Copy the identity that @peer has proven.  -ENOTCONN: it was not met yet; -ENOSPC: recorded.
+ * Threads: any, callback.
+ */
+int wf_peer_identity(struct weft_peer *peer, char *identity, size_t bytes);
+
+/* Note the name that the peer of @link has given, and its identity. */
 void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link);
 
 #endif

@@ -5,23 +5,253 @@
 #include <string.h>
 
 #include "core/last.h"
+#include "core/node.h"
+#include "core/turn.h"
+#include "link/reprove.h"
+#include "util/clock.h"
 
-int wf_proof_open(const struct wf_options *o, struct wf_credentials **credentials)
+#define LOOK_NS WF_NS_PER_S
+#define TAKEN_NS (5 * WF_NS_PER_S) /* longest wait for workers, which callbacks may keep busy */
+
+/* Places in wf_proof.files. */
+enum { KEY_FILE, CERT, KEY, CA, ALLOW };
+_Static_assert(ALLOW + 1 == WF_PROOF_FILES, "every file has a place");
+
+/* Look at the files.  Which have changed since the last look?  Bits, by their places. */
+static unsigned look(struct wf_proof *p)
+{
+	const struct wf_options *o = &p->options;
+	const char *const paths[WF_PROOF_FILES] = {
+		[KEY_FILE] = o->key_file, [CERT] = o->cert, [KEY] = o->key, [CA] = o->ca,
+		[ALLOW] = o->allow,
+	};
+	unsigned changed = 0;
+
+	for (unsigned i = 0; i < WF_PROOF_FILES; i++) {
+		struct stat now, *before = &p->files[i];
+
+		if (!*paths[i] || stat(paths[i], &now))
+			now = (struct stat){ 0 };
+		if (now.st_dev != before->st_dev || now.st_ino != before->st_ino ||
+		    now.st_size != before->st_size ||
+		    memcmp(&now.st_mtim, &before->st_mtim, sizeof(now.st_mtim)) ||
+		    memcmp(&now.st_ctim, &before->st_ctim, sizeof(now.st_ctim)))
+			changed |= 1u << i;
+		*before = now;
+	}
+	return changed;
+}
+
+static int read_credentials(const struct wf_options *o, struct wf_credentials **credentials,
+			    struct wf_error *e)
 {
 	const struct wf_credentials_files files = {
 		.key_file = o->key_file, .cert = o->cert, .key = o->key, .ca = o->ca,
 		.peers = o->peer_ids,
 	};
+
+	return wf_credentials_open(&files, credentials, e);
+}
+
+int wf_proof_open(struct wf_proof *p, const struct wf_options *o)
+{
 	const char *mode = wf_options_security(o);
 	bool named = wf_options_has_credentials(o);
 	struct wf_error e;
+	int err;
 
-	*credentials = NULL;
+	if (!strcmp(mode, "open") && named)
+		return wf_last_set(-EINVAL, "security is open, and a key or certificate is "
+				   "named: one of the two must go");
 	if (!strcmp(mode, "open"))
-		return named ? wf_last_set(-EINVAL, "security is open, and a key or certificate is "
-					   "named: one of the two must go") : 0;
+		return o->allow[0] ? wf_last_set(-EINVAL, "WEFT_ALLOW needs a key or certificates: "
+						 "nobody has an identity without") : 0;
 	if (!named)
 		return wf_last_set(-EINVAL, "WEFT_SECURITY=%s needs WEFT_KEY_FILE, or WEFT_CERT, "
 				   "WEFT_KEY and WEFT_CA", mode);
-	return wf_credentials_open(&files, credentials, &e) ? wf_last_copy(&e) : 0;
+	p->options = *o;
+	(void)look(p);
+	err = read_credentials(o, &p->credentials, &e);
+	if (!err && o->allow[0])
+		err = wf_acl_read(o->allow, &p->acl, &e);
+	if (!err && pthread_mutex_init(&p->lock, NULL))
+		err = wf_error_set(&e, -ENOMEM, "no lock for a node's credentials");
+	if (!err) {
+		p->named = true;
+		return 0;
+	}
+	wf_credentials_put(p->credentials);
+	wf_acl_put(p->acl);
+	p->credentials = NULL;
+	p->acl = NULL;
+	return wf_last_copy(&e);
+}
+
+void wf_proof_close(struct wf_proof *p)
+{
+	if (!p->named)
+		return;
+	wf_credentials_put(p->credentials);
+	wf_acl_put(p->acl);
+	pthread_mutex_destroy(&p->lock);
+}
+
+/* Runs at each worker. */
+static void take(struct wf_loop_task *task)
+{
+	struct wf_worker *worker = WF_CONTAINER(task, struct wf_worker, proof_task);
+	struct weft_node *node = worker->node;
+	struct wf_credentials *credentials;
+	struct wf_acl *acl;
+	uint64_t reading;
+
+	atomic_store(&worker->proof_due, false);
+	pthread_mutex_lock(&node->lock);
+	reading = node->proof.reading;
+	credentials = wf_credentials_get(node->proof.credentials);
+	acl = node->proof.acl ? wf_acl_get(node->proof.acl) : NULL;
+	pthread_mutex_unlock(&node->lock);
+	wf_reprove(&worker->engine, credentials, acl, atomic_exchange(&worker->proof_again, false));
+	wf_credentials_put(credentials);
+	wf_acl_put(acl);
+	pthread_mutex_lock(&node->lock);
+	worker->proof_taken = reading;
+	pthread_cond_broadcast(&node->ended);
+	pthread_mutex_unlock(&node->lock);
+}
+
+/* Let all workers take what is new.  @again: peers that are met prove themselves again. */
+static void tell_workers(struct weft_node *node, bool again)
+{
+	for (unsigned i = 0; i < node->worker_count; i++) {
+		struct wf_worker *worker = &node->workers[i];
+
+		if (again)
+			atomic_store(&worker->proof_again, true);
+		if (atomic_exchange(&worker->proof_due, true))
+			continue;
+		worker->proof_task.run = take;
+		wf_turn_run(worker, &worker->proof_task, wf_clock_now());
+	}
+}
+
+/* Put what was read in the place of what there was.  Takes both; NULL: what there was stays. */
+static void replace(struct weft_node *node, struct wf_credentials *credentials, struct wf_acl *acl)
+{
+	struct wf_credentials *credentials_before = NULL;
+	struct wf_acl *acl_before = NULL;
+
+	pthread_mutex_lock(&node->lock);
+	node->proof.reading++;
+	if (credentials) {
+		credentials_before = node->proof.credentials;
+		node->proof.credentials = credentials;
+	}
+	if (acl) {
+		acl_before = node->proof.acl;
+		node->proof.acl = acl;
+	}
+	pthread_mutex_unlock(&node->lock);
+	wf_credentials_put(credentials_before);
+	wf_acl_put(acl_before);
+}
+
+/* Read the files that are due, which stay so if they can't be used.  Under the lock. */
+static int read_anew(struct weft_node *node, struct wf_error *e)
+{
+	struct wf_proof *p = &node->proof;
+	const struct wf_options *o = &p->options;
+	struct wf_credentials *credentials = NULL;
+	struct wf_acl *acl = NULL;
+	uint64_t until_ns = wf_clock_now() + o->key_grace_ns;
+	int err = 0;
+
+	if (p->due & ~(1u << ALLOW))
+		err = read_credentials(o, &credentials, e);
+	if (!err && p->due & 1u << ALLOW && o->allow[0])
+		err = wf_acl_read(o->allow, &acl, e);
+	if (err) {
+		wf_credentials_put(credentials);
+		return err;
+	}
+	p->due = 0;
+	if (credentials && wf_credentials_succeed(credentials, p->credentials, until_ns))
+		p->grace_until_ns = until_ns;
+	replace(node, credentials, acl);
+	tell_workers(node, credentials && !o->key_file[0]);
+	wf_log(&node->workers[0].engine.log, WF_LOG_INFO, "%s%s%s changed, and hold from now on",
+	       credentials ? "the node's credentials" : "", credentials && acl ? " and " : "",
+	       acl ? "the rights of its peers" : "");
+	return 0;
+}
+
+static void watch(struct wf_timer *timer)
+{
+	struct weft_node *node = WF_CONTAINER(timer, struct weft_node, proof.timer);
+	struct wf_engine *engine = &node->workers[0].engine;
+	struct wf_proof *p = &node->proof;
+	struct wf_error e;
+	unsigned changed;
+
+	pthread_mutex_lock(&p->lock);
+	changed = look(p);
+	p->due |= changed;
+	if (p->due && read_anew(node, &e) && changed)
+		wf_log(&engine->log, WF_LOG_WARN, "what this node proves itself by, and its peers' "
+		       "rights, stay as they were: %s", e.text);
+	if (p->grace_until_ns && engine->loop.now_ns >= p->grace_until_ns) {
+		p->grace_until_ns = 0;
+		tell_workers(node, true);
+	}
+	pthread_mutex_unlock(&p->lock);
+	wf_proof_watch(node);
+}
+
+void wf_proof_watch(struct weft_node *node)
+{
+	struct wf_loop *loop = &node->workers[0].engine.loop;
+
+	if (node->proof.named)
+		wf_loop_timer(loop, &node->proof.timer, loop->now_ns + LOOK_NS, watch);
+}
+
+/* Do all workers have the last reading?  Under the node's lock. */
+static bool is_taken(const struct weft_node *node)
+{
+	for (unsigned i = 0; i < node->worker_count; i++)
+		if (node->workers[i].proof_taken != node->proof.reading)
+			return false;
+	return true;
+}
+
+static int wait_until_taken(struct weft_node *node)
+{
+	struct timespec at = wf_clock_timespec(wf_clock_after(wf_clock_now(), TAKEN_NS));
+	int err = 0;
+
+	/* The thread of a manual node has taken it, unless it is inside a turn. */
+	if (node->manual || wf_node_inside(node))
+		return 0;
+	pthread_mutex_lock(&node->lock);
+	while (!is_taken(node) && err != ETIMEDOUT)
+		err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
+	err = is_taken(node) ? 0 : -ETIMEDOUT;
+	pthread_mutex_unlock(&node->lock);
+	return err ? wf_last_set(err, "a worker is busy, and takes what is new later") : 0;
+}
+
+int wf_proof_renew(struct weft_node *node)
+{
+	struct wf_proof *p = &node->proof;
+	struct wf_error e;
+	int err;
+
+	if (!p->named)
+		return wf_last_set(-ENOENT, "the node has neither a key nor certificates");
+	pthread_mutex_lock(&p->lock);
+	(void)look(p);
+	p->due = (1u << WF_PROOF_FILES) - 1;
+	err = read_anew(node, &e);
+	pthread_mutex_unlock(&p->lock);
+	return err ? wf_last_copy(&e) : wait_until_taken(node);
 }

@@ -116,6 +116,11 @@ static void sink_up(void *ctx, struct wf_link *link)
 	wf_peer_change_note(worker, link, NULL);
 }
 
+static void sink_proven(void *ctx, struct wf_link *link)
+{
+	wf_peer_met(ctx, link);
+}
+
 static void sink_paused(void *ctx, struct wf_link *link)
 {
 	(void)ctx;
@@ -172,6 +177,7 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 
 static const struct wf_engine_sink sink = {
 	.up = sink_up,
+	.proven = sink_proven,
 	.paused = sink_paused,
 	.lane = sink_lane,
 	.quiet = sink_quiet,

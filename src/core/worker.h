@@ -38,6 +38,10 @@ struct wf_worker {
 	struct wf_watch watch;
 	struct wf_loop_task drain_task;
 	atomic_bool drains;       /* the worker takes no more calls */
+	struct wf_loop_task proof_task;
+	atomic_bool proof_due;    /* @proof_task is under way */
+	uint64_t proof_taken;     /* reading of the files that holds; under the node's lock */
+	atomic_bool proof_again;  /* by that task peers are to prove themselves again */
 	struct wf_loop_task stop_task;
 	bool stop;                /* owner only */
 	pthread_t thread;         /* the worker's, or the one that polled last */

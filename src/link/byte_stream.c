@@ -16,10 +16,10 @@ void wf_byte_stream_close(struct wf_byte_stream *s)
 }
 
 int wf_byte_stream_secure(struct wf_byte_stream *s, struct wf_credentials *credentials,
-			  const char *host)
+			  const char *host, bool older)
 {
 	s->shaking = true;
-	return wf_session_new(credentials, host, &s->session);
+	return wf_session_new(credentials, host, older, &s->session);
 }
 
 /*

@@ -25,10 +25,10 @@ void wf_byte_stream_close(struct wf_byte_stream *stream);
 
 /*
  * Begin a session: what the peer says is the handshake.  @host: the host that was dialled; NULL:
- * the peer dialled.  -ENOMEM.
+ * the peer dialled.  @older: show it the older key.  -ENOMEM.
  */
 int wf_byte_stream_secure(struct wf_byte_stream *stream, struct wf_credentials *credentials,
-		     const char *host);
+			  const char *host, bool older);
 
 /*
  * Go on with the handshake.  0: it is done.  -EAGAIN: not yet.  Any other error, with a sentence:

@@ -59,6 +59,7 @@ struct wf_conn {
 	uint32_t source; /* number of the source in lists->crowd; unused when dialled */
 	bool dialled, closing;
 	bool dialling; /* the dial is not through, with its handshake */
+	bool older;    /* the dial shows the older key: the peer has refused the newer one */
 	bool mute; /* writing has failed; reading finds the end, and its cause */
 	/* Part of a message is out and there is no memory for the rest: the stream must end. */
 	bool torn;

@@ -390,6 +390,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 			wf_keepalive_redialled(link);
 			wf_keepalive_heard(link);
+			engine->sink->proven(engine->sink_ctx, link);
 			wf_probe_rails(link, hello);
 			return;
 		}
@@ -438,6 +439,7 @@ static void resume(struct wf_engine *engine, struct wf_conn *conn,
 	wf_counters_add(&engine->counters.links_resumed, 1);
 	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
 	wf_keepalive_heard(link);
+	engine->sink->proven(engine->sink_ctx, link);
 	wf_dial_tell(link);
 	wf_probe_rails(link, hello);
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "secure/credentials.h"
+
 #define EVENTS_MAX 64
 /*
  * Connections accepted in one poll: fewer than there are places, so that a stranger that speaks is
@@ -88,6 +90,11 @@ void wf_door_close(struct wf_door *door)
 	wf_socket_close(door->listener);
 	wf_socket_set_close(door->set);
 	free(door);
+}
+
+void wf_door_renew(struct wf_door *door, struct wf_credentials *credentials)
+{
+	door->config.credentials = credentials;
 }
 
 const char *wf_door_address(const struct wf_door *door)
@@ -203,8 +210,22 @@ static int secure(struct wf_door *door, struct wf_conn *conn, struct wf_error *e
 	if (err)
 		return err;
 	err = wf_byte_stream_secure(&conn->stream, door->config.credentials,
-			       conn->dialled ? host : NULL);
+				    conn->dialled ? host : NULL, conn->older);
 	return err ? wf_error_set(e, err, "out of memory") : 0;
+}
+
+/*
+ * Dial again and show the older key, for the peer, which has refused us because of @code, may not
+ * have the newer one yet.  What is to be sent stays.  false: that is no remedy.
+ */
+static bool dial_by_older(struct wf_door *door, struct wf_conn *conn, int code, struct wf_error *e)
+{
+	if (code != -EKEYREJECTED || !conn->dialling || conn->older ||
+	    !wf_credentials_have_older(door->config.credentials))
+		return false;
+	wf_byte_stream_close(&conn->stream);
+	conn->older = true;
+	return !wf_socket_dial(door->set, conn->remote, conn, &conn->stream.socket, e);
 }
 
 /* Go on with the handshake of @conn.  Is it done?  A conn whose handshake fails is ended. */
@@ -221,6 +242,8 @@ static bool shake(struct wf_door *door, struct wf_conn *conn)
 		wf_conn_want(conn);
 		return false;
 	}
+	if (dial_by_older(door, conn, err, &e))
+		return false;
 	wf_error_within(&e, "the TLS handshake with %s failed", conn->remote);
 	if (conn->owner)
 		end(door, conn, &e);

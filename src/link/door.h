@@ -57,7 +57,7 @@ struct wf_door_config {
 	 * of one user.
 	 */
 	bool beyond_loopback;
-	struct wf_credentials *credentials; /* NULL: no TLS; lives as long as the door */
+	struct wf_credentials *credentials; /* NULL: no TLS; borrowed, see wf_door_renew() */
 	const struct wf_door_events *events;
 	void *ctx;
 };
@@ -68,6 +68,9 @@ int wf_door_open(const struct wf_door_config *config, struct wf_door **door, str
  * Flush queued goodbyes, without waiting, and close every conn.  Not inside an event; accepts NULL.
  */
 void wf_door_close(struct wf_door *door);
+
+/* Let @credentials, which are borrowed, take the place of those before, for new connections. */
+void wf_door_renew(struct wf_door *door, struct wf_credentials *credentials);
 
 const char *wf_door_address(const struct wf_door *door); /* "": the door does not listen */
 
@@ -108,6 +111,9 @@ int wf_conn_secret(const struct wf_conn *conn, const char *label, struct wf_secr
 
 /* Returns the identity that the peer has proven; "" without TLS. */
 const char *wf_conn_identity(const struct wf_conn *conn);
+
+/* Has the peer proven itself by a session of @credentials? */
+bool wf_conn_is_proven_by(const struct wf_conn *conn, const struct wf_credentials *credentials);
 void *wf_conn_owner(const struct wf_conn *conn); /* NULL: @conn is a stranger */
 bool wf_conn_dialled(const struct wf_conn *conn);
 const char *wf_conn_remote(const struct wf_conn *conn); /* for people */

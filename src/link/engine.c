@@ -8,6 +8,7 @@
 
 #include "link/lease.h"
 #include "link/sidedoor.h"
+#include "secure/acl.h"
 #include "secure/credentials.h"
 
 #define EVENTS_MAX 32                    /* events of one poll of a rail: bounds a turn */
@@ -673,6 +674,8 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 	}
 	if (config->credentials)
 		engine->credentials = wf_credentials_get(config->credentials);
+	if (config->acl)
+		engine->acl = wf_acl_get(config->acl);
 	err = wf_placement_open(&engine->pool.placement, engine->options.pool_numa,
 				engine->options.pool_huge, engine->options.sysfs, e);
 	if (err)
@@ -793,6 +796,7 @@ void wf_engine_close(struct wf_engine *engine)
 	}
 	wf_door_close(engine->door);
 	wf_credentials_put(engine->credentials);
+	wf_acl_put(engine->acl);
 	wf_sidedoor_close(engine->sidedoor);
 	wf_doorbell_close(engine->bell);
 	wf_shm_export_close(engine->shm_export);

@@ -44,6 +44,8 @@ struct wf_engine_read {
 struct wf_engine_sink {
 	/* A rail works (again): @link may move bulk data; its epoch is new. */
 	void (*up)(void *ctx, struct wf_link *link);
+	/* The peer has proven itself again, maybe by another key of its key file. */
+	void (*proven)(void *ctx, struct wf_link *link);
 	/* The rail is gone: reads on a connected one have ended without a completion. */
 	void (*paused)(void *ctx, struct wf_link *link);
 	/* A lane is ready; or about to close, and its reads end without a completion. */
@@ -95,6 +97,7 @@ struct wf_engine {
 	bool manual;
 	bool beyond_loopback;
 	struct wf_credentials *credentials; /* a reference; NULL: without TLS */
+	struct wf_acl *acl;    /* a reference; NULL: peers may do anything */
 	char name[WF_GREET_NAME_BYTES];
 	struct wf_directory *directory; /* the directory of the node */
 	const struct wf_engine *first; /* the first worker, whose door listens; NULL: this one */
@@ -122,7 +125,9 @@ struct wf_engine {
 	uint32_t link_number;  /* number of the last link that was made */
 	struct wf_list dirty;  /* links with something to send */
 	struct wf_list unused_links; /* links to be freed between two turns */
+	struct wf_timer reprove_timer; /* see reprove.h */
 	uint64_t kept_out_ns;  /* until then strangers are kept out without a line in the log */
+	uint64_t refused_ns;   /* until then peers are refused rights without a line in the log */
 	const struct wf_routes *routes;
 	const struct wf_engine_sink *sink;
 	void *sink_ctx;
@@ -134,6 +139,7 @@ struct wf_engine_config {
 	const char *name;
 	bool manual;
 	struct wf_credentials *credentials; /* NULL: without TLS; the worker takes a reference */
+	struct wf_acl *acl; /* NULL: peers may do anything; the worker takes a reference */
 	struct wf_directory *directory;
 	/* The first worker, whose door listens for this one too; NULL: this one. */
 	const struct wf_engine *first;

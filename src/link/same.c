@@ -44,7 +44,7 @@ static bool may_be_same(const struct wf_link *a, const struct wf_link *b)
 {
 	return a != b && wf_link_greeted(a) && wf_link_greeted(b) && !a->same && !b->same &&
 	       !memcmp(a->peer->incarnation, b->peer->incarnation, WF_INCARNATION_BYTES) &&
-	       !strcmp(a->seals.identity, b->seals.identity);
+	       wf_identity_is_same(a->seals.identity, b->seals.identity);
 }
 
 /*

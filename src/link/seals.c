@@ -51,9 +51,15 @@ void wf_seals_forget(struct wf_seals *s)
 	*s = (struct wf_seals){ 0 };
 }
 
-bool wf_seals_fit(const struct wf_link *link, const struct wf_conn *conn)
+bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn)
 {
-	return !strcmp(link->seals.identity, wf_conn_identity(conn));
+	const char *identity = wf_conn_identity(conn);
+
+	if (!wf_identity_is_same(link->seals.identity, identity))
+		return false;
+	/* A key file's is named by its present key. */
+	(void)snprintf(link->seals.identity, sizeof(link->seals.identity), "%s", identity);
+	return true;
 }
 
 /* Make the key of one direction: the side that dialled sends by number 0, the other by 1. */

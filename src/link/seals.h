@@ -46,7 +46,7 @@ enum wf_seal_cipher wf_seals_cipher(const struct wf_link *link);
 void wf_seals_forget(struct wf_seals *seals);
 
 /* Has the door of @conn the identity that the peer of @link was met with?  Without TLS all have. */
-bool wf_seals_fit(const struct wf_link *link, const struct wf_conn *conn);
+bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn);
 
 /* Make keys for the probe under way of the rail in use.  -ENOMEM. */
 int wf_seals_probe(struct wf_link *link);

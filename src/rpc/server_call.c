@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "link/ledger.h"
+#include "link/rights.h"
 #include "rpc/dedup.h"
 #include "rpc/call.h"
 #include "rpc/early.h"
@@ -528,6 +529,13 @@ static void take_request(struct wf_server_call *s, const struct wf_record_call *
 {
 	struct wf_error e;
 
+	int err = wf_rights_check_call(s->link, c->service, c->service_bytes, c->method,
+				       c->method_bytes, &e);
+
+	if (err) {
+		wf_reply_refuse(s, wf_status_of(err), e.text);
+		return;
+	}
 	if (find_method(s, c, &e)) {
 		wf_reply_fail(s, WEFT_UNIMPLEMENTED, e.text);
 		return;

@@ -16,6 +16,7 @@
 #include "secure/internal.h"
 #include "secure/key_file.h"
 #include "util/bytes.h"
+#include "util/clock.h"
 
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
 /* The suites of a key file: the hash of all of them is that of the key's binder. */
@@ -32,15 +33,14 @@ static bool is_given(const char *path)
 	return path && *path;
 }
 
-/* Returns the session that stands for the key file's key, as TLS 1.3 knows it; NULL: no memory. */
-static SSL_SESSION *key_session(SSL *tls)
+/* Returns the session that stands for @key, as TLS 1.3 knows it; NULL: no memory. */
+static SSL_SESSION *key_session(SSL *tls, const struct wf_credentials_key *key)
 {
 	static const unsigned char suite[] = { 0x13, 0x01 }; /* TLS_AES_128_GCM_SHA256 */
-	const struct wf_credentials *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(tls, suite);
 	SSL_SESSION *s = cipher ? SSL_SESSION_new() : NULL;
 
-	if (s && SSL_SESSION_set1_master_key(s, c->psk.bytes, sizeof(c->psk.bytes)) &&
+	if (s && SSL_SESSION_set1_master_key(s, key->psk.bytes, sizeof(key->psk.bytes)) &&
 	    SSL_SESSION_set_cipher(s, cipher) &&
 	    SSL_SESSION_set1_id_context(s, context, sizeof(context)) &&
 	    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
@@ -54,25 +54,39 @@ static int offer_key(SSL *tls, const EVP_MD *md, const unsigned char **id, size_
 		     SSL_SESSION **session)
 {
 	const struct wf_credentials *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
+	const struct wf_credentials_key *key = SSL_get_app_data(tls) ? &c->older : &c->key;
 
 	*session = NULL;
 	if (md && !EVP_MD_is_a(md, "SHA256"))
 		return 1; /* no key fits */
-	*id = (const unsigned char *)c->key_id;
-	*id_bytes = strlen(c->key_id);
-	*session = key_session(tls);
+	*id = (const unsigned char *)key->id;
+	*id_bytes = strlen(key->id);
+	*session = key_session(tls, key);
 	return *session != NULL;
+}
+
+static bool names(const unsigned char *id, size_t id_bytes, const struct wf_credentials_key *key)
+{
+	return id_bytes == strlen(key->id) && !memcmp(id, key->id, id_bytes);
 }
 
 /* OpenSSL asks the side that was dialled for the key that a peer names. */
 static int find_key(SSL *tls, const unsigned char *id, size_t id_bytes, SSL_SESSION **session)
 {
 	const struct wf_credentials *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
+	const struct wf_credentials_key *key = NULL;
 
 	*session = NULL;
-	if (id_bytes != strlen(c->key_id) || memcmp(id, c->key_id, id_bytes))
+	if (names(id, id_bytes, &c->key))
+		key = &c->key;
+	else if (wf_credentials_have_older(c) && names(id, id_bytes, &c->older))
+		key = &c->older;
+	if (!key)
 		return 1; /* another key: the handshake fails */
-	*session = key_session(tls);
+	/* For wf_session_is_of(): such a session does not hold for long. */
+	if (key == &c->older && !SSL_set_app_data(tls, (void *)&c->older))
+		return 0;
+	*session = key_session(tls, key);
 	return *session != NULL;
 }
 
@@ -112,14 +126,15 @@ static int use_key_file(struct wf_credentials *c, const char *path, struct wf_er
 
 	if (err)
 		return err;
-	err = wf_secret_derive(&file, "weft key", 0, 0, &c->psk);
+	err = wf_secret_derive(&file, "weft key", 0, 0, &c->key.psk);
 	if (!err)
 		err = wf_secret_derive(&file, "weft key id", 0, 0, &id);
 	wf_secret_wipe(&file);
 	if (err)
 		return wf_error_set(e, err, "key file %.300s: out of memory", path);
 	c->has_key = true;
-	(void)snprintf(c->key_id, sizeof(c->key_id), "key:%016" PRIx64, wf_bytes_get_u64(&r));
+	(void)snprintf(c->key.id, sizeof(c->key.id), "key:%016" PRIx64, wf_bytes_get_u64(&r));
+	strcpy(c->identity, c->key.id);
 	SSL_CTX_set_psk_use_session_callback(c->tls, offer_key);
 	SSL_CTX_set_psk_find_session_callback(c->tls, find_key);
 	/* A peer that shows a certificate in the place of the key is verified by no authority. */
@@ -188,6 +203,7 @@ static int use_certificates(struct wf_credentials *c, const struct wf_credential
 				    "for its password", f->key);
 	if (err)
 		return say(e, -EINVAL, "key", f->key);
+	wf_identity_of(SSL_CTX_get0_certificate(c->tls), c->identity);
 	if (is_given(f->peers)) {
 		c->peers = strdup(f->peers);
 		if (!c->peers)
@@ -276,6 +292,31 @@ int wf_credentials_open(const struct wf_credentials_files *files,
 	return 0;
 }
 
+bool wf_credentials_succeed(struct wf_credentials *c, const struct wf_credentials *older,
+			    uint64_t until_ns)
+{
+	if (!c->has_key || !older->has_key)
+		return false;
+	if (!strcmp(c->key.id, older->key.id)) {
+		c->older = older->older;
+		c->older_until_ns = older->older_until_ns;
+		return false;
+	}
+	c->older = older->key;
+	c->older_until_ns = until_ns;
+	return true;
+}
+
+bool wf_credentials_have_older(const struct wf_credentials *c)
+{
+	return c->older_until_ns && wf_clock_now() < c->older_until_ns;
+}
+
+const char *wf_credentials_identity(const struct wf_credentials *c)
+{
+	return c->identity;
+}
+
 struct wf_credentials *wf_credentials_get(struct wf_credentials *c)
 {
 	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
@@ -287,7 +328,8 @@ void wf_credentials_put(struct wf_credentials *c)
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	SSL_CTX_free(c->tls);
-	wf_secret_wipe(&c->psk);
+	wf_secret_wipe(&c->key.psk);
+	wf_secret_wipe(&c->older.psk);
 	free(c->peers);
 	free(c);
 }

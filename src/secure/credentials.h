@@ -34,6 +34,19 @@ struct wf_credentials_files {
 int wf_credentials_open(const struct wf_credentials_files *files,
 			struct wf_credentials **credentials, struct wf_error *e);
 
+/*
+ * Let the key file of @older do until @until_ns, beside that of @credentials, which nobody uses
+ * yet; or what did beside @older, if the key is the same.  Are there two different keys?
+ */
+bool wf_credentials_succeed(struct wf_credentials *credentials, const struct wf_credentials *older,
+			    uint64_t until_ns);
+
+/* Does an older key do, now? */
+bool wf_credentials_have_older(const struct wf_credentials *credentials);
+
+/* Returns the identity that peers see: "key:" and digits, or a name of the certificate. */
+const char *wf_credentials_identity(const struct wf_credentials *credentials);
+
 /* Take a reference. */
 struct wf_credentials *wf_credentials_get(struct wf_credentials *credentials);
 

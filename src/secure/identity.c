@@ -6,6 +6,8 @@
 
 #include <openssl/x509v3.h>
 
+#include "util/pattern.h"
+
 /* Copy @name if it is text of the kind @type that can be shown; false: it is not. */
 static bool copy_name(const GENERAL_NAME *name, int type, char text[WF_IDENTITY_BYTES])
 {
@@ -44,28 +46,12 @@ void wf_identity_of(const X509 *cert, char identity[WF_IDENTITY_BYTES])
 	GENERAL_NAMES_free(names);
 }
 
-bool wf_identity_matches(const char *pattern, size_t count, const char *text)
+bool wf_identity_is_same(const char *a, const char *b)
 {
-	const char *end = pattern + count, *star = NULL, *again = NULL;
+	static const char key[] = "key:";
+	const size_t count = sizeof(key) - 1;
 
-	while (*text) {
-		if (pattern < end && *pattern == '*') {
-			star = ++pattern;
-			again = text;
-		} else if (pattern < end && *pattern == *text) {
-			pattern++;
-			text++;
-		} else if (star) {
-			/* The last star takes one character more. */
-			pattern = star;
-			text = ++again;
-		} else {
-			return false;
-		}
-	}
-	while (pattern < end && *pattern == '*')
-		pattern++;
-	return pattern == end;
+	return !strcmp(a, b) || (!strncmp(a, key, count) && !strncmp(b, key, count));
 }
 
 static bool is_in_list(const char *patterns, const char *text)
@@ -73,7 +59,7 @@ static bool is_in_list(const char *patterns, const char *text)
 	for (const char *at = patterns; *at;) {
 		size_t count = strcspn(at, ",");
 
-		if (count && wf_identity_matches(at, count, text))
+		if (count && wf_pattern_matches(at, count, text, strlen(text)))
 			return true;
 		at += count + (at[count] == ',');
 	}

@@ -19,10 +19,13 @@ struct x509_st; /* OpenSSL's X509 */
  */
 void wf_identity_of(const struct x509_st *cert, char identity[WF_IDENTITY_BYTES]);
 
+/*
+ * Are @a and @b one identity?  All who prove themselves by a key file are: a key may have taken the
+ * place of another.
+ */
+bool wf_identity_is_same(const char *a, const char *b);
+
 /* Does a URI or DNS name of @cert match one of the comma list @patterns? */
 bool wf_identity_is_listed(const struct x509_st *cert, const char *patterns);
-
-/* Does @text match the @count characters of @pattern, in which '*' stands for any text? */
-bool wf_identity_matches(const char *pattern, size_t count, const char *text);
 
 #endif

@@ -7,16 +7,25 @@
 #include <stdatomic.h>
 
 #include "secure/credentials.h"
+#include "secure/identity.h"
 #include "secure/seal.h"
 
 #define WF_KEY_ID_BYTES 21 /* "key:" and 16 digits */
+
+/* The key of a key file. */
+struct wf_credentials_key {
+	struct wf_secret psk;     /* derived from the file */
+	char id[WF_KEY_ID_BYTES]; /* names the key to peers, and tells nothing of it */
+};
 
 struct wf_credentials {
 	atomic_uint refs;
 	SSL_CTX *tls;
 	bool has_key;           /* a key file; otherwise certificates */
-	struct wf_secret psk;   /* derived from the key file */
-	char key_id[WF_KEY_ID_BYTES]; /* names the key to peers, and tells nothing of it */
+	struct wf_credentials_key key;
+	struct wf_credentials_key older;    /* the key before, which does until @older_until_ns */
+	uint64_t older_until_ns; /* 0: there is none */
+	char identity[WF_IDENTITY_BYTES]; /* as peers see it; "": the certificate has no name */
 	char *peers;            /* owned; NULL: any identity that an authority has signed */
 };
 

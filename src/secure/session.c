@@ -68,7 +68,7 @@ static bool expect_name(SSL *tls, const char *host)
 	return SSL_set1_host(tls, host) && SSL_set_tlsext_host_name(tls, host);
 }
 
-int wf_session_new(struct wf_credentials *credentials, const char *host,
+int wf_session_new(struct wf_credentials *credentials, const char *host, bool older,
 		   struct wf_session **session)
 {
 	struct wf_session *s = calloc(1, sizeof(*s));
@@ -88,6 +88,9 @@ int wf_session_new(struct wf_credentials *credentials, const char *host,
 	BIO_set_mem_eof_return(s->in, -1); /* no bytes yet is no end */
 	BIO_set_mem_eof_return(s->out, -1);
 	SSL_set_bio(s->tls, s->in, s->out);
+	/* Data that offer_key() of credentials.c asks for. */
+	if (older && !SSL_set_app_data(s->tls, &s->credentials->older))
+		goto fail;
 	if (host) {
 		SSL_set_connect_state(s->tls);
 		if (!credentials->has_key && !credentials->peers && !expect_name(s->tls, host))
@@ -174,7 +177,7 @@ static int prove(struct wf_session *s, struct wf_error *e)
 		if (!SSL_session_reused(s->tls))
 			return wf_error_set(e, -EKEYREJECTED,
 					    "it has not proved that it has our key");
-		strcpy(s->identity, s->credentials->key_id);
+		strcpy(s->identity, s->credentials->key.id);
 	} else {
 		cert = SSL_get0_peer_certificate(s->tls);
 		if (!cert || SSL_get_verify_result(s->tls) != X509_V_OK)
@@ -255,6 +258,11 @@ int wf_session_secret(struct wf_session *s, const char *label, struct wf_secret 
 const char *wf_session_identity(const struct wf_session *s)
 {
 	return s->identity;
+}
+
+bool wf_session_is_of(const struct wf_session *s, const struct wf_credentials *credentials)
+{
+	return s->credentials == credentials && !SSL_get_app_data(s->tls);
 }
 
 const char *wf_session_cipher(const struct wf_session *s)

@@ -20,9 +20,10 @@ struct wf_session;
 
 /*
  * Begin a session.  @host: the name or number that was dialled, which the peer's certificate must
- * have; NULL: the peer has dialled us.  -ENOMEM.
+ * have; NULL: the peer has dialled us.  @older: show the older key, which still does, to the peer
+ * that was dialled.  -ENOMEM.
  */
-int wf_session_new(struct wf_credentials *credentials, const char *host,
+int wf_session_new(struct wf_credentials *credentials, const char *host, bool older,
 		   struct wf_session **session);
 
 /* Wipe and free; accepts NULL. */
@@ -66,6 +67,9 @@ int wf_session_secret(struct wf_session *session, const char *label, struct wf_s
 
 /* The peer as its proof names it: "key:..." or a name in its certificate; "" before the proof. */
 const char *wf_session_identity(const struct wf_session *session);
+
+/* Is the session one of @credentials, and of their newest key? */
+bool wf_session_is_of(const struct wf_session *session, const struct wf_credentials *credentials);
 
 /* The cipher that was agreed, for people. */
 const char *wf_session_cipher(const struct wf_session *session);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "link/ledger.h"
+#include "link/rights.h"
 #include "tensor/step_end.h"
 #include "util/status.h"
 
@@ -534,7 +535,8 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	struct wf_record_tensor t;
 	struct wf_part *part = NULL;
 	struct wf_path came;
-	int err;
+	struct wf_error e;
+	int err, denied;
 
 	if (wf_record_tensor_get(record->bytes, record->count, &t) || t.flags & WF_TENSOR_LOST)
 		return -EBADMSG;
@@ -542,6 +544,11 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 	err = wf_answer_meet(link, &t.body, &answer);
 	if (err)
 		return err;
+	denied = wf_rights_check(link, WF_ACL_TENSOR, t.key, t.key_bytes, &e);
+	if (denied) {
+		wf_answer_refuse(link, &t.body, answer, wf_status_of(denied));
+		return 0;
+	}
 	over = find_over(c, t.step);
 	if (!over) {
 		part = wf_part_get(&c->parts, link, t.step);

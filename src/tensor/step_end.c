@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/rights.h"
 #include "util/status.h"
 
 #define BRIEF_NS (5 * WF_NS_PER_MS) /* pause before peers are told again, after -ENOMEM */
@@ -205,11 +206,12 @@ static int take_abort(void *ctx, struct wf_link *link, const struct wf_record *r
 	struct wf_channels *c = ctx;
 	struct wf_record_abort got;
 	struct wf_step *fresh;
+	struct wf_error e;
 	int err;
 
 	if (wf_record_abort_get(record->bytes, record->count, &got))
 		return -EBADMSG;
-	if (wf_steps_find(&c->aborted, got.step))
+	if (wf_steps_find(&c->aborted, got.step) || wf_rights_check(link, WF_ACL_ABORT, "", 0, &e))
 		return 0;
 	fresh = wf_step_new_aborted(got.step, got.status, (const char *)got.text, got.text_bytes);
 	if (!fresh)

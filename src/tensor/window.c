@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/rights.h"
 #include "util/random.h"
 #include "util/status.h"
 
@@ -124,6 +125,15 @@ static enum weft_status admit(const struct wf_window *window, unsigned right, ui
 	if (right & ~window->rights)
 		return WEFT_PERMISSION_DENIED;
 	return at > window->bytes || bytes > window->bytes - at ? WEFT_OUT_OF_RANGE : WEFT_OK;
+}
+
+/* May the peer of @link use windows by @right at all? */
+static enum weft_status check_rights(const struct wf_link *link, unsigned right)
+{
+	struct wf_error e;
+
+	return wf_status_of(wf_rights_check(link, WF_ACL_WINDOW,
+					    right == WEFT_WINDOW_READ ? "get" : "put", 3, &e));
 }
 
 static struct wf_window_share *share_of(const struct wf_windows *w, const struct wf_window *window)
@@ -283,6 +293,8 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 		return -EBADMSG;
 	window = find(w->table, &ask.window);
 	status = admit(window, WEFT_WINDOW_READ, ask.at, ask.bytes);
+	if (status == WEFT_OK)
+		status = check_rights(link, WEFT_WINDOW_READ);
 	if (status == WEFT_OK && !wf_ledger_takes_call(link, LOAN_CHARGED_BYTES))
 		status = WEFT_RESOURCE_EXHAUSTED;
 	if (status != WEFT_OK)
@@ -532,6 +544,8 @@ static enum weft_status admit_push(struct wf_windows *w, struct wf_window *windo
 					placed ? record->body.bytes : 0);
 	struct wf_error e;
 
+	if (status == WEFT_OK)
+		status = check_rights(link, right);
 	if (status == WEFT_OK && record->body.way != WF_BODY_NONE &&
 	    wf_terms_body(w->terms, link, &record->body, &e))
 		status = WEFT_FAILED_PRECONDITION;

@@ -153,8 +153,25 @@ static void cuda_text(const struct weft_info *info, const struct weft_cuda *c)
 	printf("  libfabric  %s\n", c->fabric);
 }
 
+static void security_json(const struct weft_info_secure *s)
+{
+	out_object("security");
+	out_text("mode", s->mode);
+	out_text("identity", s->identity);
+	out_text("sentence", s->sentence);
+	out_object_end();
+}
+
+static void security_text(const struct weft_info_secure *s)
+{
+	printf("\nsecurity     %s%s%s\n", *s->mode ? s->mode : "no node would open",
+	       *s->identity ? ", as " : "", s->identity);
+	printf("             %s\n", s->sentence);
+}
+
 static void show_fabrics(struct weft_info *info, bool json)
 {
+	struct weft_info_secure secure = { .size = sizeof(secure) };
 	struct weft_cuda cuda = { .size = sizeof(cuda) };
 	size_t count = weft_info_count(info);
 
@@ -181,6 +198,12 @@ static void show_fabrics(struct weft_info *info, bool json)
 	}
 	if (json)
 		out_array_end();
+	if (!weft_info_security(info, &secure)) {
+		if (json)
+			security_json(&secure);
+		else
+			security_text(&secure);
+	}
 	if (!weft_info_cuda(info, &cuda)) {
 		if (json)
 			cuda_json(info, &cuda);

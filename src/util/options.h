@@ -29,6 +29,8 @@ struct wf_options {
 	char key[WF_OPTION_TEXT_BYTES];       /* WEFT_KEY */
 	char ca[WF_OPTION_TEXT_BYTES];        /* WEFT_CA */
 	char peer_ids[WF_OPTION_TEXT_BYTES];  /* WEFT_PEER_IDS: comma list of patterns */
+	char allow[WF_OPTION_TEXT_BYTES];     /* WEFT_ALLOW: file of peers' rights; "": all have all */
+	uint64_t key_grace_ns;    /* WEFT_KEY_GRACE: how long the key before still does; default 60 s */
 	uint64_t rdma;            /* WEFT_RDMA, alias TF_RDMA_ENABLED: yes/no, default yes */
 	uint64_t pool_bytes;      /* WEFT_POOL_BYTES, alias TF_RDMA_BUF_SIZE */
 	char pool_numa[WF_OPTION_TEXT_BYTES]; /* WEFT_POOL_NUMA: number of a NUMA node; "": any */

@@ -12,6 +12,7 @@
 #include "core/op.h"
 #include "core/worker.h"
 #include "tests/sim/chance.h"
+#include "tests/sim/keys.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/states.h"
 #include "util/clock.h"
@@ -56,6 +57,7 @@ static const struct kind kinds[WF_FAULTS] = {
 	[WF_FAULT_MEMORY] = { false, false, 4, 0, 100 * MS, 12 },
 	[WF_FAULT_DRAIN] = { true, false, 1, 0, 0, 0 },
 	[WF_FAULT_LANE] = { true, false, 6, 300 * MS, 600 * MS, 4 },
+	[WF_FAULT_REKEY] = { true, false, 2, 50 * MS, 100 * MS, 3 },
 };
 
 static const char *const networks[] = { WF_WORLD_NET_1, WF_WORLD_NET_2 };
@@ -329,6 +331,20 @@ static bool is_due(const struct spell *s, uint64_t now)
 	       (s->fault != WF_FAULT_LANE || now >= s->until_ns || lanes_are_busy());
 }
 
+/* Have nodes read their key file anew: some when it has changed, the others at the @end. */
+static void rekey(const struct spell *s, bool end)
+{
+	for (unsigned i = 0; i < config.nodes; i++) {
+		bool late = (i + s->node) % (s->level + 1) != 0;
+		int err = 0;
+
+		if (late == end && !nodes[i].killed && !nodes[i].left)
+			err = weft_node_rekey(wf_world_node(i));
+		if (err && err != -ENOMEM)
+			fail_msg("node %u: %s", i, weft_error());
+	}
+}
+
 /* It needs a node that is there. */
 static bool may_begin(const struct spell *s)
 {
@@ -393,6 +409,10 @@ static void begin(struct spell *s)
 	case WF_FAULT_DRAIN:
 		drain(s->node);
 		break;
+	case WF_FAULT_REKEY:
+		wf_keys_replace();
+		rekey(s, false);
+		break;
 	case WF_FAULT_LANE:
 		if (s->level <= 2)
 			wf_fake_break_domain(networks[s->level % 2]);
@@ -437,6 +457,9 @@ static void end(struct spell *s)
 		break;
 	case WF_FAULT_LANE:
 		wf_fake_cut_domain(NULL);
+		break;
+	case WF_FAULT_REKEY:
+		rekey(s, true);
 		break;
 	case WF_FAULT_RESTART:
 		/* A node that finds no memory is none. */
@@ -508,7 +531,8 @@ void wf_faults_plan(const struct wf_faults_config *given)
 	for (unsigned i = 0; i < WF_FAULTS; i++) {
 		unsigned chance = config.chance * WF_MAX(kinds[i].weight, 1u);
 
-		if (!kinds[i].count || i == WF_FAULT_DRAIN || i == WF_FAULT_LANE || !wf_chance_in_100(chance) ||
+		if (!kinds[i].count || i == WF_FAULT_DRAIN || i == WF_FAULT_LANE || i == WF_FAULT_REKEY ||
+		    !wf_chance_in_100(chance) ||
 		    (config.harmless && !kinds[i].harmless) ||
 		    (config.same_host && kinds[i].hosts_only) ||
 		    (i == WF_FAULT_FLIP && !config.checksum))
@@ -527,6 +551,12 @@ void wf_faults_plan_lane(void)
 {
 	if (config.lanes && wf_chance_in_100(70))
 		plan_kind(WF_FAULT_LANE);
+}
+
+void wf_faults_plan_rekey(void)
+{
+	if (wf_chance_in_100(60))
+		plan_kind(WF_FAULT_REKEY);
 }
 
 bool wf_faults_has(enum wf_fault fault)

@@ -26,6 +26,8 @@ void wf_faults_plan(const struct wf_faults_config *config);
 /* Plan that a node drains, or a network fails, in some runs: drawn after all else. */
 void wf_faults_plan_drain(void);
 void wf_faults_plan_lane(void);
+/* Plan that the nodes, which have a key file, get another one, in some runs: drawn after all else. */
+void wf_faults_plan_rekey(void);
 
 /* Does the plan have faults of that kind? */
 bool wf_faults_has(enum wf_fault fault);

@@ -35,6 +35,16 @@ static void make_file(void)
 	(void)atexit(remove_file);
 }
 
+void wf_keys_replace(void)
+{
+	char fresh[sizeof(key.path) + 4];
+
+	(void)snprintf(fresh, sizeof(fresh), "%s.new", key.path);
+	(void)unlink(fresh);
+	assert_int_equal(wf_key_file_make(fresh, NULL), 0);
+	assert_int_equal(rename(fresh, key.path), 0);
+}
+
 void wf_keys_use(const char *security)
 {
 	if (!security) {
@@ -42,6 +52,8 @@ void wf_keys_use(const char *security)
 		return;
 	}
 	make_file();
+	/* Longer than a new key takes to all nodes, and shorter than a run. */
+	assert_int_equal(setenv("WEFT_KEY_GRACE", "200ms", 1), 0);
 	assert_int_equal(setenv("WEFT_SECURITY", security, 1) ||
 			 setenv("WEFT_KEY_FILE", key.path, 1), 0);
 }

@@ -9,4 +9,7 @@
  */
 void wf_keys_use(const char *security);
 
+/* Put another key into the file, for nodes to read anew. */
+void wf_keys_replace(void);
+
 #endif

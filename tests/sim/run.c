@@ -179,6 +179,8 @@ static void plan(struct wf_tally *tally)
 		wf_traffic_plan_trees(&traffic);
 	wf_faults_plan_drain();
 	wf_faults_plan_lane();
+	if (run.security)
+		wf_faults_plan_rekey();
 	wf_traffic_plan_meddlers(&traffic);
 	checks = (struct wf_checker_config){
 		.connected = is_connected(),

@@ -396,6 +396,7 @@ static void an_info_is_asked_as_a_node_would(void **state)
 	struct weft_node_options options = over_tcp();
 	struct weft_info *info = NULL;
 	struct weft_fabric fabric = { .size = sizeof(fabric) };
+	struct weft_info_secure secure = { .size = 0 };
 	struct weft_cuda cuda = { .size = 0 };
 	struct weft_cuda_device device = { .size = 0 };
 	char text[100];
@@ -425,6 +426,7 @@ static void an_info_is_asked_as_a_node_would(void **state)
 	assert_int_equal(weft_info_get(info, 0, &fabric), 0);
 	fabric.size = 0;
 	assert_int_equal(weft_info_get(info, 0, &fabric), -EINVAL);
+	assert_int_equal(weft_info_security(info, &secure), -EINVAL);
 	assert_int_equal(weft_info_cuda(info, &cuda), -EINVAL);
 	assert_int_equal(weft_info_cuda_device(info, 0, &device), -EINVAL);
 	device.size = sizeof(device);

@@ -200,6 +200,18 @@ static bool try_peer_on_change(void)
 	return refused(weft_peer_on_change(peer, NULL, NULL));
 }
 
+static bool try_peer_identity(void)
+{
+	char identity[WEFT_IDENTITY_BYTES];
+
+	return refused(weft_peer_identity(peer, identity, sizeof(identity)));
+}
+
+static bool try_node_rekey(void)
+{
+	return refused(weft_node_rekey(node)) && refused(weft_node_rekey(manual));
+}
+
 static bool try_peer_name(void)
 {
 	return *weft_peer_name(peer);
@@ -745,6 +757,7 @@ static bool try_op_take(void)
 static bool try_info(void)
 {
 	struct weft_fabric fabric = { .size = sizeof(fabric) };
+	struct weft_info_secure secure = { .size = sizeof(secure) };
 	struct weft_cuda cuda = { .size = sizeof(cuda) };
 	struct weft_cuda_device device = { .size = sizeof(device) };
 	struct weft_info *info;
@@ -753,7 +766,8 @@ static bool try_info(void)
 
 	good = good && weft_info_count(info) && !weft_info_get(info, 0, &fabric) &&
 	       !weft_info_plan(info, 0, 1, WEFT_PLACE_USER, WEFT_PLACE_USER, text, sizeof(text)) &&
-	       *weft_info_libfabric() && !weft_info_cuda(info, &cuda) && *cuda.sentence &&
+	       *weft_info_libfabric() && !weft_info_security(info, &secure) && *secure.mode &&
+	       !weft_info_cuda(info, &cuda) && *cuda.sentence &&
 	       !weft_info_cuda_device(info, 0, &device) == (cuda.device_count > 0);
 	if (good)
 		weft_info_close(info);
@@ -868,6 +882,7 @@ static const struct {
 	{ "weft_join", try_groups },
 	{ "weft_info_close", try_info },
 	{ "weft_info_count", try_info },
+	{ "weft_info_security", try_info },
 	{ "weft_info_cuda", try_info },
 	{ "weft_info_cuda_device", try_info },
 	{ "weft_info_get", try_info },
@@ -885,6 +900,7 @@ static const struct {
 	{ "weft_node_counters", try_counters },
 	{ "weft_node_drain", try_node_drain },
 	{ "weft_node_open", try_own_node },
+	{ "weft_node_rekey", try_node_rekey },
 	{ "weft_served_receive", try_receive },
 	{ "weft_op_arg", try_op_arg },
 	{ "weft_op_attachment", try_attachments },
@@ -905,6 +921,7 @@ static const struct {
 	{ "weft_op_tensor", try_op_tensor },
 	{ "weft_option_count", try_texts },
 	{ "weft_option_get", try_texts },
+	{ "weft_peer_identity", try_peer_identity },
 	{ "weft_peer_name", try_peer_name },
 	{ "weft_peer_on_change", try_peer_on_change },
 	{ "weft_peer_open", try_peer_open },

@@ -92,10 +92,14 @@ static void refused(const char *call, long long result, long long expected, cons
 
 static void nodes_and_peers(void **state)
 {
-	struct weft_peer *p;
+	char text[8];
+	struct weft_peer *p, *given;
 	uint64_t ns;
 
 	(void)state;
+	assert_int_equal(weft_peer_open(node, "127.0.0.1:9", &given), 0);
+	REFUSED(weft_peer_identity(given, NULL, 8), "identity");
+	weft_peer_close(given);
 	REFUSED(weft_node_open(NULL, NULL), "node");
 	FINE(weft_node_close(NULL));
 	GIVES_TEXT(weft_node_address(NULL), "", "node");
@@ -105,6 +109,8 @@ static void nodes_and_peers(void **state)
 	FINE(weft_peer_close(NULL));
 	GIVES_TEXT(weft_peer_name(NULL), "", "peer");
 	REFUSED(weft_peer_on_change(NULL, NULL, NULL), "peer");
+	REFUSED(weft_peer_identity(NULL, text, sizeof(text)), "peer");
+	REFUSED(weft_node_rekey(NULL), "node");
 	REFUSED(weft_poll(NULL, 0), "node");
 	REFUSED(weft_fd(NULL), "node");
 	REFUSED(weft_arm(NULL, &ns), "node");
@@ -599,6 +605,8 @@ static void looking(void **state)
 	GIVES(weft_info_count(NULL), 0, "info");
 	REFUSED(weft_info_get(NULL, 0, &fabric), "info");
 	REFUSED(weft_info_get(info, 0, NULL), "fabric");
+	REFUSED(weft_info_security(NULL, &(struct weft_info_secure){ 0 }), "info");
+	REFUSED(weft_info_security(info, NULL), "secure");
 	REFUSED(weft_info_cuda(NULL, &cuda), "info");
 	REFUSED(weft_info_cuda(info, NULL), "cuda");
 	REFUSED(weft_info_cuda_device(NULL, 0, &device), "info");

@@ -19,6 +19,9 @@
 #include "secure/key_file.h"
 #include "tests/unit/secure/certificates.h"
 
+#define PAST_NS 1
+#define NEVER_NS UINT64_MAX
+
 static const struct certificates_wish authorities = { .is_authority = true };
 static const struct certificates_wish nodes = { .names = "DNS:node" };
 
@@ -53,6 +56,28 @@ static int end(void **state)
 	return certificates_end(state);
 }
 
+static struct wf_credentials *open_files(const struct wf_credentials_files *files)
+{
+	struct wf_credentials *c = NULL;
+	struct wf_error e = { 0 };
+
+	if (wf_credentials_open(files, &c, &e))
+		fail_msg("%s", e.text);
+	return c;
+}
+
+/* Open a key file of this name, which is made if it is not there. */
+static struct wf_credentials *open_key(const char *name)
+{
+	char path[CERTIFICATES_PATH_BYTES];
+	struct wf_error e = { 0 };
+
+	certificates_path(path, name);
+	if (access(path, F_OK) && wf_key_file_make(path, &e))
+		fail_msg("%s", e.text);
+	return open_files(&(struct wf_credentials_files){ .key_file = path });
+}
+
 static struct wf_credentials_files good(void)
 {
 	return (struct wf_credentials_files){ .cert = cert, .key = key, .ca = ca };
@@ -60,11 +85,8 @@ static struct wf_credentials_files good(void)
 
 static void expect_opened(const struct wf_credentials_files *files)
 {
-	struct wf_credentials *c = NULL;
-	struct wf_error e = { 0 };
+	struct wf_credentials *c = open_files(files);
 
-	if (wf_credentials_open(files, &c, &e))
-		fail_msg("%s", e.text);
 	wf_credentials_put(wf_credentials_get(c));
 	wf_credentials_put(c);
 }
@@ -307,6 +329,78 @@ static void an_encrypted_key_is_refused_and_nobody_asked(void **state)
 	assert_int_equal(prompts, 0);
 }
 
+static void a_key_that_is_succeeded_does_until_its_time(void **state)
+{
+	static const struct {
+		uint64_t until_ns;
+		bool does;
+	} rows[] = { { NEVER_NS, true }, { PAST_NS, false }, { 0, false } };
+	struct wf_credentials *older = open_key("cluster.key"), *newer;
+
+	(void)state;
+	assert_false(wf_credentials_have_older(older));
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		newer = open_key("new.key");
+		assert_false(wf_credentials_have_older(newer));
+		assert_true(wf_credentials_succeed(newer, older, rows[i].until_ns));
+		assert_int_equal(wf_credentials_have_older(newer), rows[i].does);
+		assert_false(wf_credentials_have_older(older));
+		/* Peers see the newest key. */
+		assert_memory_equal(wf_credentials_identity(newer), "key:", 4);
+		assert_string_not_equal(wf_credentials_identity(newer),
+					wf_credentials_identity(older));
+		wf_credentials_put(newer);
+	}
+	wf_credentials_put(older);
+}
+
+static void the_same_key_has_the_grace_that_there_was(void **state)
+{
+	static const uint64_t until_ns[] = { NEVER_NS, PAST_NS };
+	struct wf_credentials *first = open_key("cluster.key"), *second, *third, *fourth;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(until_ns); i++) {
+		second = open_key("new.key");
+		third = open_key("new.key");
+		fourth = open_key("new.key");
+		assert_true(wf_credentials_succeed(second, first, until_ns[i]));
+		/* Neither longer nor shorter than it was, however often the file is read. */
+		assert_false(wf_credentials_succeed(third, second, until_ns[!i]));
+		assert_false(wf_credentials_succeed(fourth, third, until_ns[!i]));
+		assert_int_equal(wf_credentials_have_older(third), !i);
+		wf_credentials_put(second);
+		wf_credentials_put(third);
+		assert_int_equal(wf_credentials_have_older(fourth), !i);
+		wf_credentials_put(fourth);
+	}
+	/* Nothing did beside the first. */
+	second = open_key("cluster.key");
+	assert_false(wf_credentials_succeed(second, first, NEVER_NS));
+	assert_false(wf_credentials_have_older(second));
+	wf_credentials_put(second);
+	wf_credentials_put(first);
+}
+
+static void a_certificate_never_has_an_older_key(void **state)
+{
+	struct wf_credentials_files files = good();
+	struct wf_credentials *keyed = open_key("cluster.key"), *older = open_files(&files);
+	struct wf_credentials *newer = open_files(&files);
+
+	(void)state;
+	assert_false(wf_credentials_succeed(newer, older, NEVER_NS));
+	assert_false(wf_credentials_have_older(newer));
+	assert_false(wf_credentials_succeed(newer, keyed, NEVER_NS));
+	assert_false(wf_credentials_have_older(newer));
+	assert_false(wf_credentials_succeed(keyed, older, NEVER_NS));
+	assert_false(wf_credentials_have_older(keyed));
+	assert_string_equal(wf_credentials_identity(newer), "node");
+	wf_credentials_put(keyed);
+	wf_credentials_put(older);
+	wf_credentials_put(newer);
+}
+
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -325,6 +419,9 @@ int main(void)
 		WITH_FILES(authorities_need_a_certificate_beside_their_list),
 		WITH_FILES(a_certificate_that_is_too_weak_is_refused),
 		WITH_FILES(an_encrypted_key_is_refused_and_nobody_asked),
+		WITH_FILES(a_key_that_is_succeeded_does_until_its_time),
+		WITH_FILES(the_same_key_has_the_grace_that_there_was),
+		WITH_FILES(a_certificate_never_has_an_older_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,67 +67,6 @@ static void expect_identity(const char *expected)
 	assert_string_equal(identity, expected);
 }
 
-static void a_pattern_matches_text_as_its_stars_allow(void **state)
-{
-	static const struct {
-		const char *pattern, *text;
-		bool matches;
-	} rows[] = {
-		{ "node", "node", true },
-		{ "node", "nod", false },
-		{ "node", "node1", false },
-		{ "node", "Node", false },
-		{ "", "", true },
-		{ "", "node", false },
-		{ "node", "", false },
-		{ "*", "", true },
-		{ "*", "node", true },
-		{ "**", "", true },
-		{ "***", "node", true },
-		{ "node*", "node", true },
-		{ "node*", "node-1", true },
-		{ "node*", "nod", false },
-		{ "node*", "a-node", false },
-		{ "*.example.org", "a.example.org", true },
-		{ "*.example.org", "a.b.example.org", true },
-		{ "*.example.org", "example.org", false },
-		{ "*.example.org", "a.example.org.evil.net", false },
-		{ "*a", "aaaa", true },
-		{ "*ab", "aaab", true },
-		{ "*ab", "aabaab", true },
-		{ "*ab", "aabaa", false },
-		{ "a*b*c", "abc", true },
-		{ "a*b*c", "a--b--c", true },
-		{ "a*b*c", "abbbcbc", true },
-		{ "a*b*c", "acb", false },
-		{ "a*b*c", "ab", false },
-		{ "a**c", "ac", true },
-		{ "*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false },
-		{ "spiffe://one/*/trainer", "spiffe://one/job/7/trainer", true },
-		{ "spiffe://one/*/trainer", "spiffe://two/job/trainer", false },
-		{ "a?c", "abc", false },
-		{ "a?c", "a?c", true },
-		{ "*", "*", true },
-		{ "a", "*", false },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < WF_COUNT(rows); i++)
-		if (wf_identity_matches(rows[i].pattern, strlen(rows[i].pattern), rows[i].text) !=
-		    rows[i].matches)
-			fail_msg("'%s' and '%s'", rows[i].pattern, rows[i].text);
-}
-
-static void a_pattern_ends_where_its_count_says(void **state)
-{
-	(void)state;
-	assert_true(wf_identity_matches("node,other", 4, "node"));
-	assert_false(wf_identity_matches("node,other", 4, "node,other"));
-	assert_false(wf_identity_matches("node*", 4, "node-1"));
-	assert_true(wf_identity_matches("*", 0, ""));
-	assert_false(wf_identity_matches("*", 0, "node"));
-}
-
 static void a_uri_is_the_identity_before_any_dns_name(void **state)
 {
 	(void)state;
@@ -226,18 +165,48 @@ static void any_name_of_a_certificate_may_be_the_one_that_is_listed(void **state
 			fail_msg("'%s'", rows[i].patterns);
 }
 
+static void all_keys_are_one_identity_and_names_only_if_they_are_equal(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} rows[] = {
+		{ "key:0123456789abcdef", "key:0123456789abcdef", true },
+		{ "key:0123456789abcdef", "key:fedcba9876543210", true },
+		{ "node", "node", true },
+		{ "spiffe://one/a", "spiffe://one/a", true },
+		{ "", "", true },
+		{ "", "key:0123456789abcdef", false },
+		{ "", "node", false },
+		{ "node", "key:0123456789abcdef", false },
+		{ "node", "nodes", false },
+		{ "node", "Node", false },
+		{ "spiffe://one/a", "spiffe://one/b", false },
+		{ "key", "key:0123456789abcdef", false },
+		{ "keys.example.org", "key:0123456789abcdef", false },
+		{ "keys.example.org", "keyed.example.org", false },
+		{ "Key:0123456789abcdef", "key:0123456789abcdef", false },
+		{ "spiffe://key:1", "key:0123456789abcdef", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++)
+		if (wf_identity_is_same(rows[i].a, rows[i].b) != rows[i].same ||
+		    wf_identity_is_same(rows[i].b, rows[i].a) != rows[i].same)
+			fail_msg("'%s' and '%s'", rows[i].a, rows[i].b);
+}
+
 #define WITH_CERT(test) cmocka_unit_test_setup_teardown(test, make_cert, free_cert)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pattern_matches_text_as_its_stars_allow),
-		cmocka_unit_test(a_pattern_ends_where_its_count_says),
 		WITH_CERT(a_uri_is_the_identity_before_any_dns_name),
 		WITH_CERT(a_certificate_without_such_names_has_no_identity),
 		WITH_CERT(a_name_with_a_character_that_is_not_shown_is_no_identity),
 		WITH_CERT(a_name_that_is_too_long_is_no_identity),
 		WITH_CERT(any_name_of_a_certificate_may_be_the_one_that_is_listed),
+		cmocka_unit_test(all_keys_are_one_identity_and_names_only_if_they_are_equal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

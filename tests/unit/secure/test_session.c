@@ -25,6 +25,8 @@
 #define NAMES "DNS:" HOST
 #define FLIGHT_BYTES_MAX 4096
 #define HOUR_S 3600
+#define PAST_NS 1
+#define NEVER_NS UINT64_MAX
 #define HEADER_BYTES 5 /* of a TLS record: type, version, length */
 
 /* One end of a session: weft's own, or OpenSSL's. */
@@ -80,7 +82,7 @@ static void open_end(struct end *e, const struct wf_credentials_files *files, co
 	*e = (struct end){ .err = -EAGAIN };
 	if (wf_credentials_open(files, &e->credentials, &error))
 		fail_msg("%s", error.text);
-	assert_int_equal(wf_session_new(e->credentials, host, &e->session), 0);
+	assert_int_equal(wf_session_new(e->credentials, host, false, &e->session), 0);
 }
 
 /* Open an end with a key file, which is made if it is not there. */
@@ -385,6 +387,176 @@ static void a_key_and_a_certificate_refuse_each_other(void **state)
 	pump();
 	expect_refused(&listener, -EKEYREJECTED, "it has another key, or a certificate");
 	expect_refused(&dialler, -EKEYREJECTED, "it has another key, or does not take our");
+}
+
+/* Begin the session of @e anew, with its credentials; @older: by the older key. */
+static void begin_again(struct end *e, const char *host, bool older)
+{
+	wf_session_free(e->session);
+	e->session = NULL;
+	e->err = -EAGAIN;
+	assert_int_equal(wf_session_new(e->credentials, host, older, &e->session), 0);
+}
+
+/* Open an end with new.key, beside which the key of @name does until @until_ns. */
+static void open_succeeding(struct end *e, const char *name, uint64_t until_ns, const char *host,
+			    bool older)
+{
+	struct end before;
+
+	open_with_key(&before, name, NULL);
+	open_with_key(e, "new.key", host);
+	assert_true(wf_credentials_succeed(e->credentials, before.credentials, until_ns));
+	close_end(&before);
+	begin_again(e, host, older);
+}
+
+/* Expect a session of @e that is proven; @newest: by the newest key of its credentials. */
+static void expect_is_of(const struct end *e, bool newest)
+{
+	expect_done(e);
+	assert_int_equal(wf_session_is_of(e->session, e->credentials), newest);
+	/* Peers by an older key have the identity of the newest. */
+	assert_string_equal(wf_session_identity(e->session),
+			    wf_credentials_identity(e->credentials));
+}
+
+static void a_peer_with_the_older_key_is_let_in_while_it_does(void **state)
+{
+	(void)state;
+	open_succeeding(&listener, "old.key", NEVER_NS, NULL, false);
+	open_with_key(&dialler, "old.key", HOST);
+	pump();
+	expect_is_of(&listener, false);
+	/* The peer knows of no other key. */
+	expect_is_of(&dialler, true);
+	assert_string_not_equal(wf_session_identity(listener.session),
+				wf_session_identity(dialler.session));
+	expect_same_secret();
+	expect_talk(&dialler, &listener);
+	expect_talk(&listener, &dialler);
+}
+
+static void a_peer_with_the_older_key_is_refused_afterwards(void **state)
+{
+	static const uint64_t until_ns[] = { PAST_NS, 0 };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(until_ns); i++) {
+		open_succeeding(&listener, "old.key", until_ns[i], NULL, false);
+		open_with_key(&dialler, "old.key", HOST);
+		pump();
+		expect_refused(&listener, -EKEYREJECTED, "it has another key");
+		expect_refused(&dialler, -EKEYREJECTED, "it has another key");
+		close_ends();
+	}
+}
+
+static void a_peer_with_the_older_key_alone_is_dialled_by_it(void **state)
+{
+	(void)state;
+	open_succeeding(&dialler, "old.key", NEVER_NS, HOST, false);
+	open_with_key(&listener, "old.key", NULL);
+	pump();
+	expect_refused(&dialler, -EKEYREJECTED, "it has another key");
+	expect_refused(&listener, -EKEYREJECTED, "it has another key");
+	begin_again(&dialler, HOST, true);
+	begin_again(&listener, NULL, false);
+	assert_false(wf_session_is_of(dialler.session, dialler.credentials));
+	pump();
+	expect_is_of(&dialler, false);
+	expect_is_of(&listener, true);
+	expect_same_secret();
+	expect_talk(&dialler, &listener);
+	expect_talk(&listener, &dialler);
+}
+
+static void a_session_by_the_older_key_is_known_for_one_at_both_ends(void **state)
+{
+	(void)state;
+	open_succeeding(&dialler, "old.key", NEVER_NS, HOST, true);
+	open_succeeding(&listener, "old.key", NEVER_NS, NULL, false);
+	pump();
+	expect_is_of(&dialler, false);
+	expect_is_of(&listener, false);
+	expect_same_secret();
+	/* Both have the newest key, so that is what they use unless asked. */
+	begin_again(&dialler, HOST, false);
+	begin_again(&listener, NULL, false);
+	assert_true(wf_session_is_of(dialler.session, dialler.credentials));
+	pump();
+	expect_is_of(&dialler, true);
+	expect_is_of(&listener, true);
+	expect_same_secret();
+	/* The newest key goes on when the older one does no more. */
+	close_ends();
+	open_succeeding(&dialler, "old.key", PAST_NS, HOST, false);
+	open_succeeding(&listener, "old.key", PAST_NS, NULL, false);
+	pump();
+	expect_is_of(&dialler, true);
+	expect_is_of(&listener, true);
+	begin_again(&dialler, HOST, true);
+	begin_again(&listener, NULL, false);
+	pump();
+	expect_refused(&listener, -EKEYREJECTED, "it has another key");
+}
+
+static void a_session_is_of_its_own_credentials_alone(void **state)
+{
+	(void)state;
+	open_keyed_pair();
+	expect_is_of(&dialler, true);
+	expect_is_of(&listener, true);
+	/* Credentials of the same file are others. */
+	assert_false(wf_session_is_of(dialler.session, listener.credentials));
+	assert_false(wf_session_is_of(listener.session, dialler.credentials));
+	close_ends();
+	make_node("node", &authority, &good);
+	open_with_cert(&listener, "node", NULL);
+	open_with_cert(&dialler, "node", HOST);
+	pump();
+	expect_both_done();
+	assert_true(wf_session_is_of(dialler.session, dialler.credentials));
+	assert_true(wf_session_is_of(listener.session, listener.credentials));
+	assert_false(wf_session_is_of(dialler.session, listener.credentials));
+}
+
+static void an_older_key_does_for_no_third_one(void **state)
+{
+	(void)state;
+	open_succeeding(&listener, "old.key", NEVER_NS, NULL, false);
+	open_with_key(&dialler, "third.key", HOST);
+	pump();
+	expect_refused(&listener, -EKEYREJECTED, "it has another key");
+	close_ends();
+	/* What succeeds the key that succeeded lets in that one, and not the one before. */
+	open_succeeding(&listener, "third.key", NEVER_NS, NULL, false);
+	open_with_key(&dialler, "old.key", HOST);
+	pump();
+	expect_refused(&listener, -EKEYREJECTED, "it has another key");
+}
+
+/* The file may be read again, the key in it the same, before the grace has passed. */
+static void a_file_that_is_read_again_keeps_the_older_key(void **state)
+{
+	static const uint64_t until_ns[] = { NEVER_NS, PAST_NS };
+	struct end before;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(until_ns); i++) {
+		open_succeeding(&before, "old.key", until_ns[i], NULL, false);
+		open_with_key(&listener, "new.key", NULL);
+		assert_false(wf_credentials_succeed(listener.credentials, before.credentials,
+						    until_ns[!i]));
+		close_end(&before);
+		open_with_key(&dialler, "old.key", HOST);
+		pump();
+		if (i)
+			expect_refused(&listener, -EKEYREJECTED, "it has another key");
+		else
+			expect_is_of(&listener, false);
+		close_ends();
+	}
 }
 
 static SSL_SESSION *raw_key; /* what OpenSSL's end offers as the cluster's key */
@@ -897,8 +1069,8 @@ static void a_changed_byte_of_the_handshake_ends_it(void **state)
 	for (size_t at = 0; at < count; at++) {
 		dialler = (struct end){ .err = -EAGAIN };
 		listener = (struct end){ .err = -EAGAIN };
-		assert_int_equal(wf_session_new(credentials, HOST, &dialler.session), 0);
-		assert_int_equal(wf_session_new(credentials, NULL, &listener.session), 0);
+		assert_int_equal(wf_session_new(credentials, HOST, false, &dialler.session), 0);
+		assert_int_equal(wf_session_new(credentials, NULL, false, &listener.session), 0);
 		shake(&dialler);
 		carry(&dialler, &listener, FLIGHT_BYTES_MAX);
 		shake(&listener);
@@ -1035,8 +1207,8 @@ static void a_changed_byte_of_data_is_an_error_and_never_data(void **state)
 	for (size_t at = 0; at < count; at++) {
 		dialler = (struct end){ .err = -EAGAIN };
 		listener = (struct end){ .err = -EAGAIN };
-		assert_int_equal(wf_session_new(credentials, HOST, &dialler.session), 0);
-		assert_int_equal(wf_session_new(credentials, NULL, &listener.session), 0);
+		assert_int_equal(wf_session_new(credentials, HOST, false, &dialler.session), 0);
+		assert_int_equal(wf_session_new(credentials, NULL, false, &listener.session), 0);
 		pump();
 		expect_both_done();
 		assert_int_equal(wf_session_write(dialler.session, text, sizeof(text)),
@@ -1134,6 +1306,13 @@ int main(void)
 		WITH_FOLDER(a_handshake_passes_in_single_bytes),
 		WITH_FOLDER(ends_with_different_keys_refuse_each_other),
 		WITH_FOLDER(a_key_and_a_certificate_refuse_each_other),
+		WITH_FOLDER(a_peer_with_the_older_key_is_let_in_while_it_does),
+		WITH_FOLDER(a_peer_with_the_older_key_is_refused_afterwards),
+		WITH_FOLDER(a_peer_with_the_older_key_alone_is_dialled_by_it),
+		WITH_FOLDER(a_session_by_the_older_key_is_known_for_one_at_both_ends),
+		WITH_FOLDER(a_session_is_of_its_own_credentials_alone),
+		WITH_FOLDER(an_older_key_does_for_no_third_one),
+		WITH_FOLDER(a_file_that_is_read_again_keeps_the_older_key),
 		WITH_FOLDER(a_key_is_refused_that_has_but_the_name),
 		WITH_FOLDER(bytes_before_the_handshake_are_refused),
 		WITH_FOLDER(ends_with_certificates_prove_their_names),

@@ -79,15 +79,17 @@ static const char *other_value(const struct weft_option *row)
  * much memory may stay pinned (WEFT_CACHED_BYTES), whether peers may read on what they were sent
  * (WEFT_CACHED_KEYS), and where the pool lies in which pages (WEFT_POOL_NUMA, WEFT_POOL_HUGE) are for
  * the machine's owner to say; how a job was started (WEFT_BOOTSTRAP, WEFT_RANK, WEFT_SIZE), and how
- * long its processes may take to come (WEFT_JOIN_TIMEOUT), for whoever starts it.
+ * long its processes may take to come (WEFT_JOIN_TIMEOUT), for whoever starts it; what peers may do
+ * (WEFT_ALLOW), and how long a key does that has been replaced (WEFT_KEY_GRACE), for whoever hands out
+ * the keys.
  */
-static void there_are_no_more_than_48(void **state)
+static void there_are_no_more_than_50(void **state)
 {
 	size_t count;
 
 	(void)state;
 	(void)wf_options_rows(&count);
-	assert_in_range(count, 1, 48);
+	assert_in_range(count, 1, 50);
 }
 
 /*
@@ -360,7 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(nothing_set_gives_the_defaults, clear),
-		cmocka_unit_test_setup(there_are_no_more_than_48, clear),
+		cmocka_unit_test_setup(there_are_no_more_than_50, clear),
 		cmocka_unit_test_setup(every_field_has_a_row_of_its_own, clear),
 		cmocka_unit_test_setup(every_row_says_when_to_change_it, clear),
 		cmocka_unit_test_setup(limits_are_allowed_and_one_step_beyond_is_not, clear),

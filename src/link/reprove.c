@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/reprove.h"
+
+#include <errno.h>
+
+#include "link/internal.h"
+#include "secure/acl.h"
+#include "secure/credentials.h"
+
+/* Doors that close at a time: a handshake takes a millisecond of this thread.  Not tuned. */
+#define AT_A_TIME 8
+#define PAUSE_NS (20 * WF_NS_PER_MS)
+
+/* Is the peer of @link proven by credentials that hold no more? */
+static bool is_stale(const struct wf_link *link)
+{
+	return link->conn && !wf_conn_is_proven_by(link->conn, link->engine->credentials);
+}
+
+static void close_door(struct wf_link *link)
+{
+	struct wf_error e;
+
+	wf_error_set(&e, -ECONNRESET, "the credentials of this node have changed");
+	wf_link_get(link);
+	wf_link_close_conn(link);
+	wf_keepalive_door_closed(link, &e);
+	wf_link_put(link);
+}
+
+static void go_on(struct wf_timer *timer)
+{
+	struct wf_engine *engine = WF_CONTAINER(timer, struct wf_engine, reprove_timer);
+	unsigned left = AT_A_TIME;
+	bool more = false;
+
+	WF_LIST_EACH(at, &engine->link_list) {
+		struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
+
+		if (!is_stale(link))
+			continue;
+		/* A link that is not up yet is proven, and looked at again. */
+		if (wf_link_was_up(link) && left) {
+			left--;
+			close_door(link);
+		} else {
+			more = true;
+		}
+	}
+	if (more)
+		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + PAUSE_NS, go_on);
+}
+
+void wf_reprove(struct wf_engine *engine, struct wf_credentials *credentials, struct wf_acl *acl,
+		bool reprove)
+{
+	struct wf_credentials *credentials_before = engine->credentials;
+	struct wf_acl *acl_before = engine->acl;
+
+	engine->credentials = credentials ? wf_credentials_get(credentials) : NULL;
+	engine->acl = acl ? wf_acl_get(acl) : NULL;
+	wf_door_renew(engine->door, engine->credentials);
+	wf_credentials_put(credentials_before);
+	wf_acl_put(acl_before);
+	if (reprove)
+		wf_loop_timer(&engine->loop, &engine->reprove_timer, engine->loop.now_ns, go_on);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reprove: what peers may show and do has changed, and those that are met show themselves anew.
+ *
+ * The door of each link closes and is dialled again, as after a failure of the network: operations
+ * go on over the rails meanwhile, and a peer that is not proven any more is gone in the time that a
+ * redial has.
+ *
+ * Threads: owner.
+ */
+#ifndef WF_REPROVE_H
+#define WF_REPROVE_H
+
+#include "link/engine.h"
+
+/*
+ * Let @credentials and @acl, of which references are taken, hold for @engine from now on.
+ * @reprove: for peers that are met, too, some at a time.
+ */
+void wf_reprove(struct wf_engine *engine, struct wf_credentials *credentials, struct wf_acl *acl,
+		bool reprove);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/rights.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define NAME_BYTES_MAX 1024  /* a method with its service; no longer one is allowed */
+#define SHOWN_BYTES_MAX 120  /* bytes of a name in a sentence */
+
+static const char *const acts[WF_ACL_ACTS] = {
+	[WF_ACL_CALL] = "call",
+	[WF_ACL_TENSOR] = "send a tensor of key",
+	[WF_ACL_WINDOW] = "use windows by",
+	[WF_ACL_ABORT] = "abort a step",
+	[WF_ACL_DRAIN] = "say that it drains",
+};
+
+/* Copy the name into @text, with a dot for what can't be shown. */
+static void show(const char *name, size_t bytes, char text[SHOWN_BYTES_MAX + 1])
+{
+	size_t count = WF_MIN(bytes, (size_t)SHOWN_BYTES_MAX);
+
+	for (size_t i = 0; i < count; i++)
+		text[i] = name[i] > ' ' && name[i] <= '~' ? name[i] : '.';
+	text[count] = '\0';
+}
+
+int wf_rights_look_up(const struct wf_link *link, enum wf_acl_act act, const void *name,
+		      size_t bytes, struct wf_error *e)
+{
+	const struct wf_link *real = wf_link_real((struct wf_link *)link);
+	struct wf_engine *engine = link->engine;
+	const char *identity = real->seals.identity;
+	char shown[SHOWN_BYTES_MAX + 1];
+	int err = *identity ? -EACCES : -EKEYREJECTED;
+
+	if (*identity && wf_acl_allows(engine->acl, identity, act, name, bytes))
+		return 0;
+	show(name, bytes, shown);
+	wf_error_set(e, err, "%s, %s, may not %s%s%s: WEFT_ALLOW has no line for it",
+		     wf_link_label(real), *identity ? identity : "whose certificate has no name",
+		     acts[act], bytes ? " " : "", shown);
+	wf_counters_add(&engine->counters.rights_refused, 1);
+	if (engine->loop.now_ns >= engine->refused_ns) {
+		engine->refused_ns = engine->loop.now_ns + WF_NS_PER_S;
+		wf_log(&engine->log, WF_LOG_WARN, "%s", e->text);
+	}
+	return err;
+}
+
+int wf_rights_check_call(const struct wf_link *link, const void *service, size_t service_bytes,
+			 const void *method, size_t method_bytes, struct wf_error *e)
+{
+	char name[NAME_BYTES_MAX];
+
+	if (!link->engine->acl)
+		return 0;
+	service_bytes = WF_MIN(service_bytes, sizeof(name) - 1);
+	method_bytes = WF_MIN(method_bytes, sizeof(name) - 1 - service_bytes);
+	memcpy(name, service, service_bytes);
+	name[service_bytes] = '/';
+	memcpy(name + service_bytes + 1, method, method_bytes);
+	return wf_rights_look_up(link, WF_ACL_CALL, name, service_bytes + 1 + method_bytes, e);
+}
