@@ -33,8 +33,11 @@ bool number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
 
 bool set_security(struct weft_node_options *options, const char *text)
 {
-	options->security = WEFT_SECURITY_OPEN;
-	return std::string(text) == "open";
+	const std::string mode = text;
+
+	options->security = mode == "open" ? WEFT_SECURITY_OPEN :
+			    mode == "keyed" ? WEFT_SECURITY_KEYED : WEFT_SECURITY_SEALED;
+	return mode == "open" || mode == "keyed" || mode == "sealed";
 }
 
 bool set_timeout(struct weft_node_options *options, const char *text)

@@ -53,6 +53,7 @@ nb::dict counters_of(weft_node *node)
 	COUNT(frames_received);
 	COUNT(frames_replayed);
 	COUNT(frames_refused);
+	COUNT(rights_refused);
 	COUNT(bytes_eager);
 	COUNT(bytes_pulled);
 	COUNT(bytes_viewed);

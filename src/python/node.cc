@@ -60,6 +60,19 @@ nb::object peer_of(const std::shared_ptr<Shared> &shared, const weft_op *op)
 
 /* Nodes. */
 
+static weft_security security_of(const Text &mode)
+{
+	if (!mode)
+		return WEFT_SECURITY_NONE;
+	if (*mode == "open")
+		return WEFT_SECURITY_OPEN;
+	if (*mode == "keyed")
+		return WEFT_SECURITY_KEYED;
+	if (*mode != "sealed")
+		invalid("security is \"open\", \"keyed\", \"sealed\" or None");
+	return WEFT_SECURITY_SEALED;
+}
+
 static void open_node(Node *self, const Text &listen, const Text &advertise, const Text &name, const Text &provider,
 		      const Text &device, nb::handle timeout, uint64_t pool_bytes, const Text &security,
 		      bool manual, unsigned workers, bool checksum)
@@ -67,9 +80,7 @@ static void open_node(Node *self, const Text &listen, const Text &advertise, con
 	weft_node_options o = WEFT_NODE_OPTIONS_INIT;
 
 	o.mode = manual ? WEFT_MANUAL : WEFT_THREADED;
-	if (security && *security != "open")
-		invalid("security is \"open\" or None");
-	o.security = security ? WEFT_SECURITY_OPEN : WEFT_SECURITY_NONE;
+	o.security = security_of(security);
 	o.listen = listen ? listen->c_str() : nullptr;
 	o.advertise = advertise ? advertise->c_str() : nullptr;
 	o.name = name ? name->c_str() : nullptr;
@@ -243,11 +254,22 @@ static nb::object probe(const Node &n, uint64_t step, nb::handle key, const Peer
 	return d;
 }
 
+static nb::str identity_of(const Peer &p)
+{
+	char identity[WEFT_IDENTITY_BYTES];
+
+	check(weft_peer_identity(p.get(), identity, sizeof(identity)));
+	return text_of(identity);
+}
+
 nb::class_<Peer> bind_peer(nb::module_ &m)
 {
 	return nb::class_<Peer>(m, "Peer", "Another node, by its address.  Nothing is sent until it is used.")
 		.def_prop_ro("name", [](const Peer &p) { return text_of(weft_peer_name(p.get())); },
 			     "The peer's name, once it has told it, else its address.")
+		.def_prop_ro("identity", &identity_of,
+			     "What the peer has proven to be: 'key:' and digits, or a name of its certificate; '' in\n"
+			     "a node without keys.  An error before it was met.")
 		.def("send", &send, "step"_a, "key"_a, "tensor"_a, nb::kw_only(), "timeout"_a = nb::none(),
 		     "dead"_a = false, "opaque"_a = false, "snapshot"_a = false, "share"_a = false,
 		     "priority"_a = 0, "stream"_a = nb::none(),
@@ -267,7 +289,8 @@ nb::class_<Node> bind_node(nb::module_ &m)
 			   "This process's end of everything: a node of weft.\n\n"
 			   "Words left out are as the environment says, see weft_options(7).  listen: host:port,\n"
 			   "127.0.0.1:0 by default.  timeout: seconds for operations that name none.  security:\n"
-			   "'open' to leave loopback.  manual: driven by the thread that waits, without one of\n"
+			   "'sealed' or 'keyed', with a key or certificates; 'open' to leave loopback without.\n"
+			   "manual: driven by the thread that waits, without one of\n"
 			   "its own.  checksum: bodies are verified on arrival.");
 
 	c.def("__init__", &open_node, nb::kw_only(), "listen"_a = nb::none(), "advertise"_a = nb::none(),
@@ -309,6 +332,8 @@ nb::class_<Node> bind_node(nb::module_ &m)
 			check(weft_step_end(n.shared->node(), step));
 		}, "step"_a, "Drop all that is kept of a step.")
 		.def("poll", &poll, "timeout"_a = 0.0, "Drive a manual node.  Returns how many operations ended.")
+		.def("rekey", [](const Node &n) { check(weft_node_rekey(n.shared->node())); },
+		     "Read key file or certificates, and WEFT_ALLOW, anew; operations go on.")
 		.def("counters", [](const Node &n) { return counters_of(n.shared->node()); },
 		     "Totals since the node was opened, as a dict; see weft_node(3).")
 		.def("dump", [](const Node &n) { return dump_of(n.shared); },
