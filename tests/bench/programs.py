@@ -181,15 +181,42 @@ class Programs:
         with self.server(serve, env) as address:
             return self.result(self.pinned(0) + self.perf(options, [address]), env)
 
+    @contextlib.contextmanager
+    def secured(self, security, certificates=False):
+        """The environment of nodes in a mode of security, with one key, or of one authority."""
+        with tempfile.TemporaryDirectory() as folder:
+            env = {"WEFT_SECURITY": security}
+            if certificates:
+                env.update(self.certificates(folder))
+            elif security != "open":
+                env["WEFT_KEY_FILE"] = os.path.join(folder, "key")
+                self.run([os.path.join(self.build, "weft"), "key", "new", env["WEFT_KEY_FILE"]])
+            yield env
+
+    def certificates(self, folder):
+        """An authority, and a certificate of it: P-256, for 127.0.0.1."""
+        def at(name):
+            return os.path.join(folder, name)
+        curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch"]
+        self.run(["openssl", "req", "-x509", *curve, "-subj", "/CN=authority", "-days", "2",
+                  "-keyout", at("ca.key"), "-out", at("ca")])
+        self.run(["openssl", "req", "-x509", *curve, "-subj", "/CN=node", "-days", "2",
+                  "-CA", at("ca"), "-CAkey", at("ca.key"), "-addext", "basicConstraints=CA:false",
+                  "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", at("key"), "-out", at("cert")])
+        os.chmod(at("key"), 0o400)
+        return {"WEFT_CERT": at("cert"), "WEFT_KEY": at("key"), "WEFT_CA": at("ca")}
+
     def weft_secured(self, security, *options, provider):
         """As weft(), in a mode of security: both sides have the same key."""
-        if security == "open":
-            return self.weft(*options, provider=provider)
-        with tempfile.TemporaryDirectory() as folder:
-            key = os.path.join(folder, "key")
-            self.run([os.path.join(self.build, "weft"), "key", "new", key])
-            return self.weft(*options, provider=provider,
-                             env={"WEFT_SECURITY": security, "WEFT_KEY_FILE": key})
+        with self.secured(security) as env:
+            return self.weft(*options, provider=provider, env=env)
+
+    def first(self, security, certificates=False):
+        """How long a fresh node takes to the first answer of another."""
+        with self.secured(security, certificates) as env:
+            command = [os.path.join(self.build, "tests/bench/first"), "-p", "tcp",
+                       "-t", f"{8 * self.seconds:g}"]
+            return self.result(command, env)
 
     def weft_crowd(self, servers, workers, *options, provider):
         """All workers at all servers at once, and the system places them."""

@@ -426,6 +426,14 @@ def security():
                   moved(mode, mib), moved("open", mib), bar)
 
 
+    for what, certificates, bar_ms in (("a key", False, 3), ("certificates", True, 8)):
+        yield Row("security", f"handshake to first answer, {what}", "tcp", 0, "us",
+                  f"{bar_ms} ms", lambda p, c=certificates: p50(p.first("sealed", c)),
+                  lambda p, ms=bar_ms: 1000 * ms, 1, False)
+    yield Row("security", "first answer, without keys", "tcp", 0, "us", "3 ms",
+              lambda p: p50(p.first("open")), lambda p: 3000, 1, False)
+
+
 def tf_grpc_bench():
     """TF-gRPC-Bench's three tests (Biswas, Lu and Panda, BPOE 2018)."""
     for scheme, sizes in models.PAYLOADS.items():

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * first: how long a node that has just opened takes to the first answer of another one: the dial,
+ * the handshake, the rail and a ping.  Keys and certificates are those of the environment.
+ */
+#include "tests/bench/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <weft/weft.h>
+
+#define SAMPLES_MAX 10000u
+#define ADDRESS_BYTES 64
+
+static void must(int err, const char *what)
+{
+	if (err)
+		bench_die("%s: %s", what, weft_error());
+}
+
+static struct weft_node *open_node(const struct bench_options *o)
+{
+	const struct weft_node_options options = {
+		.size = sizeof(options), .provider = o->provider,
+	};
+	struct weft_node *node;
+
+	must(weft_node_open(&options, &node), "weft_node_open");
+	return node;
+}
+
+static int serve(int to, const struct bench_options *o)
+{
+	struct weft_node *node = open_node(o);
+	char address[ADDRESS_BYTES] = "", over;
+
+	strncpy(address, weft_node_address(node), sizeof(address) - 1);
+	bench_tell(to, address, sizeof(address));
+	bench_hear(to, &over, 1);
+	must(weft_node_close(node), "weft_node_close");
+	return 0;
+}
+
+/* Returns the microseconds to the first answer. */
+static double meet(const struct bench_options *o, const char *address)
+{
+	struct weft_node *node = open_node(o);
+	struct weft_peer *peer;
+	struct weft_op *op;
+	double start, us;
+
+	must(weft_peer_open(node, address, &peer), "weft_peer_open");
+	start = bench_now();
+	must(weft_ping(peer, NULL, &op), "weft_ping");
+	must(weft_wait(op, WEFT_FOREVER), "weft_wait");
+	us = (bench_now() - start) * 1e6;
+	if (weft_op_status(op) != WEFT_OK)
+		bench_die("no answer: %s", weft_op_message(op));
+	weft_op_free(op);
+	must(weft_node_close(node), "weft_node_close");
+	return us;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_options o = {
+		.provider = "tcp", .endpoint = "", .bytes = 8, .seconds = 1, .window = 1,
+	};
+	char address[ADDRESS_BYTES] = "", over = 1;
+	double *us = bench_memory(SAMPLES_MAX * sizeof(*us)), start;
+	size_t samples = 0;
+	pid_t pid;
+	int to;
+
+	bench_options(&o, argc, argv, "first [-p PROVIDER] [-t SECONDS]");
+	to = bench_pair(serve, &o, &pid);
+	bench_hear(to, address, sizeof(address));
+	(void)meet(&o, address);
+	start = bench_now();
+	do
+		us[samples++] = meet(&o, address);
+	while (bench_now() - start < o.seconds && samples < SAMPLES_MAX);
+	bench_print("first", &o, us, samples, samples, bench_now() - start);
+	bench_tell(to, &over, 1);
+	bench_pair_end(pid);
+	close(to);
+	free(us);
+	return 0;
+}
