@@ -96,7 +96,7 @@ void wf_proof_close(struct wf_proof *p)
 	pthread_mutex_destroy(&p->lock);
 }
 
-/* Runs at each worker. */
+/* Let a worker take what is new.  Runs there. */
 static void take(struct wf_loop_task *task)
 {
 	struct wf_worker *worker = WF_CONTAINER(task, struct wf_worker, proof_task);

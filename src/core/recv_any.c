@@ -123,7 +123,7 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 	}
 	part->outcome = e ? *e : (struct wf_error){ 0 };
 	part->from = wf_recv_got(r, part->worker, e);
-	/* Here, where the rail still is: its worker may close it before the operation's goes on. */
+	/* The rail is there still: its worker may close it before the operation's own goes on. */
 	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
 	if (home == part->worker) {
 		end(part);

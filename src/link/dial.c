@@ -375,6 +375,18 @@ static bool says_the_same(const struct wf_greet_hello *a, const struct wf_greet_
 	       !memcmp(a->incarnation, b->incarnation, WF_INCARNATION_BYTES);
 }
 
+/* Note that the door of @link was redialled, whose peer has proven itself again. */
+static void door_is_back(struct wf_link *link)
+{
+	struct wf_engine *engine = link->engine;
+
+	wf_keepalive_redialled(link);
+	wf_keepalive_heard(link);
+	wf_counters_add(&engine->counters.links_resumed, 1);
+	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
+	engine->sink->proven(engine->sink_ctx, link);
+}
+
 /* Take the hello with which the peer has answered our dial. */
 static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 {
@@ -386,11 +398,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 		link->redial.under_way = false;
 		wf_conn_forget_first(link->conn);
 		if (says_the_same(link->peer, hello) && wf_seals_fit(link, link->conn)) {
-			wf_counters_add(&engine->counters.links_resumed, 1);
-			wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
-			wf_keepalive_redialled(link);
-			wf_keepalive_heard(link);
-			engine->sink->proven(engine->sink_ctx, link);
+			door_is_back(link);
 			wf_probe_rails(link, hello);
 			return;
 		}
@@ -435,11 +443,7 @@ static void resume(struct wf_engine *engine, struct wf_conn *conn,
 	wf_conn_adopt(conn, link);
 	wf_conn_trust(conn); /* the peer knows the token */
 	wf_conn_forget_first(conn);
-	wf_keepalive_redialled(link);
-	wf_counters_add(&engine->counters.links_resumed, 1);
-	wf_link_record(link, WF_RECORDER_RESUMED, 0, 0);
-	wf_keepalive_heard(link);
-	engine->sink->proven(engine->sink_ctx, link);
+	door_is_back(link);
 	wf_dial_tell(link);
 	wf_probe_rails(link, hello);
 }

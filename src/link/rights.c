@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX 1024  /* a method with its service; no longer one is allowed */
+#define NAME_BYTES_MAX 1024  /* a method with its service; a longer one has no name */
 #define SHOWN_BYTES_MAX 120  /* bytes of a name in a sentence */
 
 static const char *const acts[WF_ACL_ACTS] = {
@@ -55,8 +55,9 @@ int wf_rights_check_call(const struct wf_link *link, const void *service, size_t
 
 	if (!link->engine->acl)
 		return 0;
-	service_bytes = WF_MIN(service_bytes, sizeof(name) - 1);
-	method_bytes = WF_MIN(method_bytes, sizeof(name) - 1 - service_bytes);
+	/* Part of a name could match what the whole does not. */
+	if (service_bytes + 1 + method_bytes > sizeof(name))
+		return wf_rights_look_up(link, WF_ACL_CALL, "", 0, e);
 	memcpy(name, service, service_bytes);
 	name[service_bytes] = '/';
 	memcpy(name + service_bytes + 1, method, method_bytes);

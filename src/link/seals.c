@@ -57,7 +57,7 @@ bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn)
 
 	if (!wf_identity_is_same(link->seals.identity, identity))
 		return false;
-	/* A key file's is named by its present key. */
+	/* The identity of a key file is named by its present key. */
 	(void)snprintf(link->seals.identity, sizeof(link->seals.identity), "%s", identity);
 	return true;
 }

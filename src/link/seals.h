@@ -45,7 +45,10 @@ enum wf_seal_cipher wf_seals_cipher(const struct wf_link *link);
 /* Wipe all: the peer is gone. */
 void wf_seals_forget(struct wf_seals *seals);
 
-/* Has the door of @conn the identity that the peer of @link was met with?  Without TLS all have. */
+/*
+ * Has the door of @conn the identity that the peer of @link was met with?  Without TLS all have.  The
+ * link has the identity as it is proven now: that of a key file may have got another name.
+ */
 bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn);
 
 /* Make keys for the probe under way of the rail in use.  -ENOMEM. */

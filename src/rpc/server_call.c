@@ -528,7 +528,6 @@ static void copy_request(struct wf_server_call *s, const struct wf_record_call *
 static void take_request(struct wf_server_call *s, const struct wf_record_call *c)
 {
 	struct wf_error e;
-
 	int err = wf_rights_check_call(s->link, c->service, c->service_bytes, c->method,
 				       c->method_bytes, &e);
 

@@ -180,7 +180,7 @@ static void a_new_authority_takes_the_place_of_the_old_in_three_steps(void **sta
 	uint64_t before;
 
 	(void)state;
-	/* Both are trusted, then all have new certificates, then the old one goes. */
+	/* Both authorities are trusted, all nodes get new certificates, and the old one goes. */
 	certificates_append(files_a.ca, next.cert);
 	certificates_append(files_b.ca, next.cert);
 	assert_int_equal(weft_node_rekey(two.a), 0);
@@ -226,7 +226,7 @@ static void a_peer_whose_certificate_is_revoked_is_gone(void **state)
 			assert_true(ms < LIMIT_NS / 1000000);
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		}
-		/* Nor is it dialled again. */
+		/* The revoked peer is not let in by a new dial either. */
 		assert_int_equal(ping(two.to_b, text), WEFT_UNAUTHENTICATED);
 		assert_non_null(strstr(text, "revoked"));
 		close_two(&two);

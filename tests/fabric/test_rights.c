@@ -84,7 +84,7 @@ static void handle_unary(Calls__Test_Service *of, const Calls__Request *request,
 	closure(&reply, closure_data);
 }
 
-/* Both methods with streams: they end at once. */
+/* Methods with streams, both of which end at once. */
 static void handle_stream(struct weft_stream *stream, void *arg)
 {
 	(void)arg;
@@ -437,7 +437,7 @@ static void a_tensor_of_another_key_never_reaches_a_receive(void **state)
 			assert_int_equal(sent, WEFT_PERMISSION_DENIED);
 		assert_int_equal(send_bytes(two.to_b, i, "grad/1", sizes[i], 'y'), WEFT_OK);
 		has_got(allowed, sizes[i], 'y');
-		/* What came is not kept for a receive that comes later either. */
+		/* A refused tensor is not kept for a receive that comes later either. */
 		later = receive(two.b, i, "secret");
 		any = receive(two.b, i, NULL);
 		assert_int_equal(send_bytes(two.to_b, i, "loss", sizes[i], 'z'), WEFT_OK);

@@ -291,7 +291,7 @@ static void a_key_may_have_any_bytes(void **state)
 	(void)state;
 	expect_read("allow node tensors g*z\nallow other tensors grad\nallow third tensors *\n");
 	assert_true(wf_acl_allows(acl, "node", WF_ACL_TENSOR, zeros, sizeof(zeros)));
-	/* What comes after a zero counts. */
+	/* Bytes after a zero count. */
 	assert_false(wf_acl_allows(acl, "node", WF_ACL_TENSOR, zeros, sizeof(zeros) - 1));
 	assert_false(wf_acl_allows(acl, "other", WF_ACL_TENSOR, "grad\0", 5));
 	assert_false(wf_acl_allows(acl, "other", WF_ACL_TENSOR, "grad\0grad", 9));

@@ -480,7 +480,7 @@ static void a_session_by_the_older_key_is_known_for_one_at_both_ends(void **stat
 	expect_is_of(&dialler, false);
 	expect_is_of(&listener, false);
 	expect_same_secret();
-	/* Both have the newest key, so that is what they use unless asked. */
+	/* Both ends have the newest key, and use that unless asked. */
 	begin_again(&dialler, HOST, false);
 	begin_again(&listener, NULL, false);
 	assert_true(wf_session_is_of(dialler.session, dialler.credentials));
@@ -529,7 +529,7 @@ static void an_older_key_does_for_no_third_one(void **state)
 	pump();
 	expect_refused(&listener, -EKEYREJECTED, "it has another key");
 	close_ends();
-	/* What succeeds the key that succeeded lets in that one, and not the one before. */
+	/* Credentials let in the key just before theirs, and none before that. */
 	open_succeeding(&listener, "third.key", NEVER_NS, NULL, false);
 	open_with_key(&dialler, "old.key", HOST);
 	pump();
