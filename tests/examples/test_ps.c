@@ -227,7 +227,7 @@ static void over_each_provider(struct training *t,
 
 static void train_and_verify(struct training *t, const char *provider)
 {
-	const char *const flags[] = { "--verify", "--steps=200", NULL };
+	const char *const flags[] = { "--verify", "--steps=100", NULL };
 	char carried[64];
 
 	prepare(t, 1, 2, provider);
@@ -372,14 +372,14 @@ static void tf_config_serves_instead_of_flags(void **state)
 /* Start a training that would take hours, and wait until it is well under way. */
 static void start_long(struct training *t, const char *provider)
 {
-	const char *const flags[] = { "--steps=1000000", "--progress=100", NULL };
+	const char *const flags[] = { "--steps=1000000", "--progress=20", NULL };
 
 	prepare(t, 1, 2, provider);
 	setenv("WEFT_LOST", LOST, 1);
 	start_all(t, flags);
 	unsetenv("WEFT_LOST");
 	for (unsigned i = 0; i < 2; i++)
-		assert_true(process_says(&t->workers[i], "step 100 of",
+		assert_true(process_says(&t->workers[i], "step 20 of",
 					 TRAIN_MS));
 }
 
@@ -429,13 +429,13 @@ static void a_killed_server_ends_its_workers_and_is_named(void **state)
 /* The other server has nothing to do with the dead one: a worker tells it. */
 static void one_of_two_servers_killed_ends_the_other(void **state)
 {
-	const char *const flags[] = { "--steps=1000000", "--progress=100", NULL };
+	const char *const flags[] = { "--steps=1000000", "--progress=20", NULL };
 	struct training *t = *state;
 	char says[64];
 
 	prepare(t, 2, 1, NULL);
 	start_all(t, flags);
-	assert_true(process_says(&t->workers[0], "step 100 of", TRAIN_MS));
+	assert_true(process_says(&t->workers[0], "step 20 of", TRAIN_MS));
 	process_signal(&t->ps[1], SIGKILL);
 
 	snprintf(says, sizeof(says), "lost ps 1 (%s)", t->ps_address[1]);
