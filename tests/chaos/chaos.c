@@ -121,7 +121,9 @@ static bool play_all(void)
 /* This process is on one of the hosts from then on. */
 static bool make_hosts(unsigned count, const char *what)
 {
-	const struct hosts_plan plan = { count, 1, asked.delay_ms };
+	const struct hosts_plan plan = {
+		.count = count, .networks = 1, .delay_ms = asked.delay_ms,
+	};
 	char reason[HOSTS_REASON_BYTES];
 	bool made = hosts_make(&plan, reason);
 

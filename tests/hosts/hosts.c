@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -29,6 +30,7 @@ static struct host {
 static int room = -1; /* the namespace with the bridges, where no host is */
 static struct hosts_plan plan;
 static unsigned made;
+static struct tamper *tamper; /* memory that all relays share; NULL: they don't */
 
 static void give_up(const char *what, const char *which)
 {
@@ -285,7 +287,7 @@ static bool lay_relay(unsigned host, unsigned network)
 		near = go(hosts[host].net, -1) ? relay_end(near_name) : -1;
 		if (getppid() != parent || far < 0 || near < 0 || write(ready[1], &byte, 1) != 1)
 			_exit(1);
-		relay_run(near, far, plan.delay_ms);
+		relay_run(near, far, plan.delay_ms, tamper);
 	}
 	close(ready[1]);
 	byte = 0;
@@ -306,9 +308,14 @@ static bool set_up(unsigned host, unsigned network)
 			hosts_address6(host, network), network, network);
 }
 
+static bool by_relays(void)
+{
+	return plan.delay_ms || plan.tampered;
+}
+
 static bool lay_cable(unsigned host, unsigned network)
 {
-	return (plan.delay_ms ? lay_relay(host, network) : lay_plain(host, network)) &&
+	return (by_relays() ? lay_relay(host, network) : lay_plain(host, network)) &&
 	       run_in_room("ip link set h%u.%u master net%u up", host, network, network) &&
 	       set_up(host, network);
 }
@@ -336,10 +343,16 @@ bool hosts_make(const struct hosts_plan *wanted, char reason[HOSTS_REASON_BYTES]
 	errno = 0;
 	if (!run(-1, -1, "ip -V >/dev/null 2>&1"))
 		return fail(reason, "the ip command (Debian: iproute2)");
-	if (plan.delay_ms && access("/dev/net/tun", R_OK | W_OK))
+	if (by_relays() && access("/dev/net/tun", R_OK | W_OK))
 		return fail(reason, "relays by /dev/net/tun");
 	if (!leave_network())
 		return fail(reason, "a network namespace");
+	if (plan.tampered) {
+		tamper = mmap(NULL, sizeof(*tamper), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (tamper == MAP_FAILED)
+			return fail(reason, "memory that relays share");
+	}
 	room = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	for (unsigned i = 0; i < plan.count; i++)
 		if (!make_host(i))
@@ -351,8 +364,8 @@ bool hosts_make(const struct hosts_plan *wanted, char reason[HOSTS_REASON_BYTES]
 	for (unsigned i = 0; i < plan.count; i++) {
 		for (unsigned n = 0; n < plan.networks; n++)
 			if (!lay_cable(i, n))
-				return fail(reason, plan.delay_ms ? "a cable by TAP" :
-								    "a cable by veth");
+				return fail(reason, by_relays() ? "a cable by TAP" :
+								  "a cable by veth");
 		if (!hosts_do(i, "ip link set lo up") || !wait_for_carriers(i))
 			return fail(reason, "a carrier on the cables");
 	}
@@ -426,8 +439,16 @@ bool hosts_translate(unsigned host, unsigned from, unsigned to, char reason[HOST
 	       fail(reason, "address translation by nft (Debian: nftables)");
 }
 
+unsigned hosts_tamper(unsigned one_in)
+{
+	tamper->one_in = one_in;
+	return tamper->flipped + tamper->replaced;
+}
+
 void hosts_restore(void)
 {
+	if (tamper)
+		tamper->one_in = 0;
 	for (unsigned i = 0; i < plan.count; i++) {
 		if (!hosts[i].touched)
 			continue;

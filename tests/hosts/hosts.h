@@ -26,6 +26,7 @@
 struct hosts_plan {
 	unsigned count, networks;
 	unsigned delay_ms; /* delay of all that a host sends, by relays; 0: plain cables */
+	bool tampered;     /* relays can tamper with what goes by, see hosts_tamper() */
 };
 
 /*
@@ -78,7 +79,13 @@ bool hosts_lose(unsigned host, unsigned percent, char reason[HOSTS_REASON_BYTES]
 /* Let a host forward packets from network @from to @to as its own.  False: @reason. */
 bool hosts_translate(unsigned host, unsigned from, unsigned to, char reason[HOSTS_REASON_BYTES]);
 
-/* Make cables whole again and without a limit, and all else as it was made but the relays. */
+/*
+ * Let relays change one segment of TCP in @one_in, by chance, of what any host sends from now on
+ * (tamper.h); 0: none.  Returns how many they have changed so far.
+ */
+unsigned hosts_tamper(unsigned one_in);
+
+/* Make cables whole again, without a limit or tampering, and all else as made but the relays. */
 void hosts_restore(void);
 
 #endif

@@ -22,7 +22,7 @@
 static struct frame {
 	uint64_t due_ns;
 	size_t bytes;
-	char data[FRAME_BYTES];
+	uint8_t data[FRAME_BYTES];
 } frames[FRAMES];
 static unsigned first, count;
 
@@ -51,7 +51,7 @@ int relay_end(const char *name)
 }
 
 /* One that finds its end down, or full, is lost, as in any network. */
-static void put(int fd, const char *data, size_t bytes)
+static void put(int fd, const uint8_t *data, size_t bytes)
 {
 	if (write(fd, data, bytes) < 0 && errno == EBADFD)
 		_exit(1); /* the interface was deleted */
@@ -59,14 +59,14 @@ static void put(int fd, const char *data, size_t bytes)
 
 static void pass_on(int from, int to)
 {
-	char data[FRAME_BYTES];
+	uint8_t data[FRAME_BYTES];
 	ssize_t got;
 
 	for (unsigned i = 0; i < BATCH && (got = read(from, data, sizeof(data))) > 0; i++)
 		put(to, data, (size_t)got);
 }
 
-static void take_in(int from, uint64_t delay_ns)
+static void take_in(int from, uint64_t delay_ns, struct tamper *tamper)
 {
 	for (unsigned i = 0; i < BATCH; i++) {
 		static struct frame lost;
@@ -75,6 +75,8 @@ static void take_in(int from, uint64_t delay_ns)
 
 		if (got <= 0)
 			return;
+		if (tamper)
+			tamper_pass(tamper, f->data, (size_t)got);
 		f->bytes = (size_t)got;
 		f->due_ns = now_ns() + delay_ns;
 		count += f != &lost;
@@ -89,7 +91,7 @@ static void give_out(int to)
 		put(to, frames[first].data, frames[first].bytes);
 }
 
-void relay_run(int near, int far, unsigned delay_ms)
+void relay_run(int near, int far, unsigned delay_ms, struct tamper *tamper)
 {
 	struct pollfd ends[2] = { { near, POLLIN, 0 }, { far, POLLIN, 0 } };
 	uint64_t now;
@@ -103,7 +105,7 @@ void relay_run(int near, int far, unsigned delay_ms)
 			wait.tv_nsec = (long)(frames[first].due_ns - now);
 		ppoll(ends, 2, count ? &wait : NULL, NULL);
 		if (ends[0].revents)
-			take_in(near, delay_ms * MS);
+			take_in(near, delay_ms * MS, tamper);
 		if (ends[1].revents)
 			pass_on(far, near);
 	}
