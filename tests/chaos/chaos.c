@@ -8,6 +8,7 @@
  *
  *   --provider NAME only this one
  *   --seed N        of what is done to whom; without it, 1
+ *   --key FILE      members prove themselves by it, and all that they say is sealed
  *   --rounds N      N rounds of random harm, shared among the providers
  *   --timings N     N deaths of each kind and provider: how soon survivors know
  *   --soak SECONDS  full load on all cores: nobody is taken for dead
@@ -169,7 +170,7 @@ static bool measure_all(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] "
-			"[--soak SECONDS] [--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
+			"[--soak SECONDS] [--key FILE] [--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
 	return 2;
 }
 
@@ -203,6 +204,8 @@ static bool understand(int argc, char **argv)
 			asked.provider = value;
 		else if (!strcmp(argv[i], "--seed"))
 			asked.seed = strtoull(value, NULL, 10);
+		else if (!strcmp(argv[i], "--key"))
+			setenv("WEFT_KEY_FILE", value, 1);
 		else if (!understand_number(argv[i], value))
 			return false;
 	}
