@@ -319,6 +319,7 @@ struct weft_counters {
 	uint64_t registered_user, registered_pool, registered_device, registered_cached;
 	uint64_t pinned_bytes;    /* bytes of the pool pinned now for CUDA devices */
 	uint64_t rights_refused;  /* acts of peers that WEFT_ALLOW does not allow */
+	uint64_t links_rekeyed;   /* links that this node dialled, and that got keys of new files */
 };
 #define WEFT_COUNTERS_INIT WEFT_SIZED_INIT(struct weft_counters)
 

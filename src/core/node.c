@@ -492,6 +492,7 @@ static void add_counters(struct weft_counters *sum, struct wf_engine *engine)
 	sum->late_dropped += atomic_load(&c->late_dropped);
 	sum->aborts_ignored += atomic_load(&c->aborts_ignored);
 	sum->rights_refused += atomic_load(&c->rights_refused);
+	sum->links_rekeyed += atomic_load(&c->links_rekeyed);
 	sum->bytes_viewed += atomic_load(&c->bytes_viewed);
 	sum->registrations += atomic_load(&c->registrations);
 	sum->registration_hits += atomic_load(&c->registration_hits);

@@ -704,3 +704,9 @@ void wf_probe_failed(struct wf_link *link, const char *why)
 	if (link->conn)
 		start(link, caps->connected ? REASON_NS : 0);
 }
+
+void wf_probe_renew(struct wf_link *link)
+{
+	wf_probe_leave(link, link->on);
+	start(link, 0);
+}

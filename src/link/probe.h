@@ -51,6 +51,7 @@ void wf_probe_connected(struct wf_ep *ep);
 void wf_probe_closed(struct wf_ep *ep, int status);
 void wf_probe_frame(struct wf_link *link, const struct wf_frame *frame);
 void wf_probe_failed(struct wf_link *link, const char *why);
+void wf_probe_renew(struct wf_link *link); /* probe the rail of a link that is up, for new keys */
 void wf_probe_leave(struct wf_link *link, const struct wf_engine_rail *on);
 void wf_probe_rails(struct wf_link *link, const struct wf_greet_hello *hello);
 void wf_probe_drop(struct wf_link *link);

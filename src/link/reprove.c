@@ -28,20 +28,42 @@ static void close_door(struct wf_link *link)
 	wf_link_put(link);
 }
 
+/* Give the frames of @link new keys, once its door is back.  False: that is still to be done. */
+static bool renew_keys(struct wf_link *link)
+{
+	struct wf_seals *s = &link->seals;
+
+	if (!s->renew)
+		return true;
+	if (!link->conn || link->redial.under_way || link->state != WF_LINK_UP)
+		return false;
+	s->renew = false;
+	if (!s->on)
+		return true;
+	wf_counters_add(&link->engine->counters.links_rekeyed, 1);
+	wf_link_get(link);
+	wf_probe_renew(link);
+	wf_link_put(link);
+	return true;
+}
+
 static void go_on(struct wf_timer *timer)
 {
 	struct wf_engine *engine = WF_CONTAINER(timer, struct wf_engine, reprove_timer);
 	unsigned left = AT_A_TIME;
 	bool more = false;
 
-	WF_LIST_EACH(at, &engine->link_list) {
+	WF_LIST_EACH_OF_NOW(at, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
-		if (!is_stale(link))
+		if (!is_stale(link)) {
+			more |= !renew_keys(link);
 			continue;
+		}
 		/* A link that is not up yet is proven, and looked at again. */
 		if (wf_link_was_up(link) && left) {
 			left--;
+			more |= link->seals.renew;
 			close_door(link);
 		} else {
 			more = true;
@@ -62,6 +84,12 @@ void wf_reprove(struct wf_engine *engine, struct wf_credentials *credentials, st
 	wf_door_renew(engine->door, engine->credentials);
 	wf_credentials_put(credentials_before);
 	wf_acl_put(acl_before);
-	if (reprove)
-		wf_loop_timer(&engine->loop, &engine->reprove_timer, engine->loop.now_ns, go_on);
+	if (!reprove)
+		return;
+	WF_LIST_EACH(at, &engine->link_list) {
+		struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
+
+		link->seals.renew = link->dialler && link->seals.known && wf_link_was_up(link);
+	}
+	wf_loop_timer(&engine->loop, &engine->reprove_timer, engine->loop.now_ns, go_on);
 }

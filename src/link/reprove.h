@@ -4,7 +4,8 @@
  *
  * The door of each link closes and is dialled again, as after a failure of the network: operations
  * go on over the rails meanwhile, and a peer that is not proven any more is gone in the time that a
- * redial has.
+ * redial has.  Then the side that dials has the rail probed anew, whose frames get the keys of that
+ * session; they are sent again as after any change of rails.
  *
  * Threads: owner.
  */

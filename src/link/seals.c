@@ -10,10 +10,12 @@
 
 _Static_assert(WF_FRAME_SEAL_BYTES == WF_SEAL_TAG_BYTES, "a frame has room for its seal");
 
+#define LABEL "EXPORTER-weft-link"
+
 int wf_seals_meet(struct wf_link *link, const struct wf_conn *conn)
 {
 	struct wf_seals *s = &link->seals;
-	int err = wf_conn_secret(conn, "EXPORTER-weft-link", &s->secret);
+	int err = wf_conn_secret(conn, LABEL, &s->next);
 
 	if (err == -ENOENT)
 		return 0; /* there is no TLS here */
@@ -48,6 +50,7 @@ void wf_seals_forget(struct wf_seals *s)
 {
 	drop_keys(s);
 	wf_secret_wipe(&s->secret);
+	wf_secret_wipe(&s->next);
 	*s = (struct wf_seals){ 0 };
 }
 
@@ -55,7 +58,8 @@ bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn)
 {
 	const char *identity = wf_conn_identity(conn);
 
-	if (!wf_identity_is_same(link->seals.identity, identity))
+	if (!wf_identity_is_same(link->seals.identity, identity) ||
+	    (link->seals.known && wf_conn_secret(conn, LABEL, &link->seals.next)))
 		return false;
 	/* The identity of a key file is named by its present key. */
 	(void)snprintf(link->seals.identity, sizeof(link->seals.identity), "%s", identity);
@@ -86,6 +90,7 @@ int wf_seals_probe(struct wf_link *link)
 	/* Keys go on with their epoch, or a number would be used twice. */
 	if (s->epoch != link->probe.epoch) {
 		drop_keys(s);
+		s->secret = s->next;
 		err = make_key(link, &s->out, true);
 		if (!err)
 			err = make_key(link, &s->in, false);
@@ -134,8 +139,10 @@ int wf_seals_request(const struct wf_link *link, uint64_t id, uint32_t epoch, ui
 {
 	uint8_t bytes[16 + WF_ADDRESS_BYTES];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+	const struct wf_seals *s = &link->seals;
 	struct wf_secret secret;
-	int err = wf_secret_derive(&link->seals.secret, "request", 0, 0, &secret);
+	int err = wf_secret_derive(epoch == s->epoch ? &s->secret : &s->next, "request", 0, 0,
+				   &secret);
 
 	if (err)
 		return err;

@@ -3,8 +3,8 @@
  * The secret that a link has from the TLS session of its door, and what is sealed with it: frames
  * on every rail but those of one host, and the data by which a peer connects.
  *
- * The secret is that of the session by which the peer was met, and outlives it: a door that is
- * dialled again proves the same peer.  Each probe of a rail has keys of its own, one for each
+ * The secret is that of the door's last session when the probe of the rail began, and outlives it: a
+ * door that is dialled again proves the same peer.  Each probe has keys of its own, one for each
  * direction, derived from the secret and the probe's epoch.
  *
  * Threads: owner.
@@ -26,9 +26,11 @@ struct wf_seals {
 	bool known;              /* the peer was met in TLS, and @secret is known */
 	bool on;                 /* frames on the rail in use are sealed */
 	bool bodies;             /* and so are bodies then, which move in parcels (wire/parcel.h) */
+	bool renew;              /* credentials have changed since: the rail gets keys of the next */
 	uint8_t cipher;          /* enum wf_seal_cipher of both */
 	uint32_t epoch;          /* epoch of the keys; 0: there are none */
-	struct wf_secret secret;
+	struct wf_secret secret; /* secret of @epoch */
+	struct wf_secret next;   /* secret of later epochs: of the door's last session */
 	struct wf_ratchet out, in;
 	char identity[WF_IDENTITY_BYTES]; /* identity of the peer, as TLS has proven it */
 };
@@ -47,7 +49,8 @@ void wf_seals_forget(struct wf_seals *seals);
 
 /*
  * Has the door of @conn the identity that the peer of @link was met with?  Without TLS all have.  The
- * link has the identity as it is proven now: that of a key file may have got another name.
+ * link has the identity as it is proven now, for that of a key file may have got another name, and
+ * the secret of that session for probes to come.  False also: there is no memory for that.
  */
 bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn);
 

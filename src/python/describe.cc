@@ -54,6 +54,7 @@ nb::dict counters_of(weft_node *node)
 	COUNT(frames_replayed);
 	COUNT(frames_refused);
 	COUNT(rights_refused);
+	COUNT(links_rekeyed);
 	COUNT(bytes_eager);
 	COUNT(bytes_pulled);
 	COUNT(bytes_viewed);

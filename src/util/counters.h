@@ -23,6 +23,7 @@ struct wf_counters {
 	_Atomic uint64_t frames_sent, frames_received, frames_replayed, frames_refused;
 	_Atomic uint64_t bytes_eager, bytes_pulled, bytes_viewed;
 	_Atomic uint64_t peers_lost, links_resumed;
+	_Atomic uint64_t links_rekeyed;  /* links whose frames got keys of new credentials */
 	_Atomic uint64_t rights_refused; /* acts of peers that WEFT_ALLOW has no line for */
 	_Atomic uint64_t aborts_ignored; /* aborts by peers that take no part in the step */
 	_Atomic uint64_t late_dropped; /* completions and records that came too late */

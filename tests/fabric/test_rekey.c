@@ -211,6 +211,15 @@ static void wait_until_resumed(const struct two *two, uint64_t a, uint64_t b)
 	}
 }
 
+/* Wait until the links that @node has dialled have got keys of new files more than @before times. */
+static void wait_until_rekeyed(struct weft_node *node, uint64_t before)
+{
+	for (uint64_t until = now_ns() + LIMIT_NS; count(node).links_rekeyed <= before;) {
+		assert_true(now_ns() < until);
+		sleep_a_little();
+	}
+}
+
 static void identity_of(struct weft_peer *peer, char identity[WEFT_IDENTITY_BYTES])
 {
 	if (weft_peer_identity(peer, identity, WEFT_IDENTITY_BYTES))
@@ -389,12 +398,14 @@ static void went_all_well(struct traffic *t)
 static void replace_under_way(const char *grace, bool b_dials)
 {
 	struct two two = open_two(grace, b_dials, NULL);
+	struct weft_node *dials = b_dials ? two.b : two.a;
 	struct traffic there, back;
 
 	begin(&there, two.b, two.to_b, two.stub_b, 0);
 	begin(&back, two.a, two.to_a, two.stub_a, 1u << 30);
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t a = count(two.a).links_resumed, b = count(two.b).links_resumed;
+		uint64_t keys = count(dials).links_rekeyed;
 
 		make_key(fresh);
 		put_key(i % 2 ? file_b : file_a, fresh);
@@ -403,6 +414,7 @@ static void replace_under_way(const char *grace, bool b_dials)
 		put_key(i % 2 ? file_a : file_b, fresh);
 		rekey(i % 2 ? two.a : two.b);
 		wait_until_resumed(&two, a, b);
+		wait_until_rekeyed(dials, keys);
 		let_go_on(&there, 2);
 		let_go_on(&back, 2);
 	}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Links whose frames get keys of a new key file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/node.h"
+#include "link/link.h"
+#include "tests/sim/keys.h"
+#include "tests/sim/world.h"
+
+#define S WF_NS_PER_S
+#define BIG (3 * MIB + 17)
+
+static uint8_t source[BIG], place[BIG];
+
+/* The link that node @number has with the other node. */
+static struct wf_link *link_of(unsigned number)
+{
+	const struct wf_engine *engine = &wf_world_node(number)->workers[0].engine;
+
+	return WF_CONTAINER(wf_list_first(&engine->link_list), struct wf_link, node);
+}
+
+static const struct wf_seals *seals(unsigned number)
+{
+	return &link_of(number)->seals;
+}
+
+static bool are_same(const struct wf_secret *a, const struct wf_secret *b)
+{
+	return !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
+}
+
+/* Have both nodes, which know each other, read their file as soon as they look. */
+static void replace_key(void)
+{
+	wf_keys_replace();
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(weft_node_rekey(wf_world_node(i)), 0);
+}
+
+static uint64_t rekeyed(unsigned number)
+{
+	struct weft_counters counters = { .size = sizeof(counters) };
+
+	assert_int_equal(weft_node_counters(wf_world_node(number), &counters), 0);
+	return counters.links_rekeyed;
+}
+
+/* Begin to move a body from node 0 to node 1. */
+static void begin(uint64_t step, struct weft_op **send, struct weft_op **recv)
+{
+	int64_t count = BIG;
+	struct weft_tensor t = { .data = source, .device = { WEFT_CPU, 0 }, .ndim = 1,
+				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &count };
+	struct weft_tensor into = t;
+
+	memset(place, 0, sizeof(place));
+	into.data = place;
+	assert_int_equal(weft_recv(wf_world_node(1), NULL, step, "", 0, &into, NULL, recv), 0);
+	assert_int_equal(weft_send(wf_world_peer(0, 1), step, "", 0, &t, NULL, send), 0);
+}
+
+static void end(struct weft_op *op)
+{
+	assert_int_equal(weft_wait(op, 20 * S), 0);
+	if (weft_op_status(op) != WEFT_OK)
+		fail_msg("%s", weft_op_message(op));
+	weft_op_free(op);
+}
+
+static void replace_on(enum wf_world_shape shape)
+{
+	struct wf_secret before;
+	struct weft_op *send, *recv;
+
+	wf_keys_use("sealed");
+	wf_world_open(shape, 2, NULL);
+	wf_world_connect(0, 1);
+	assert_true(seals(0)->on);
+	for (unsigned i = 1; i <= 3; i++) {
+		before = seals(0)->secret;
+		begin(i, &send, &recv);
+		for (unsigned steps = 0; steps < 40 * i; steps++)
+			wf_world_step();
+		replace_key();
+		end(send);
+		end(recv);
+		assert_memory_equal(place, source, BIG);
+		wf_world_pass(3 * S);
+
+		assert_int_equal(rekeyed(0), i);
+		assert_int_equal(rekeyed(1), 0);
+		assert_false(are_same(&seals(0)->secret, &before));
+		assert_true(are_same(&seals(0)->secret, &seals(1)->secret));
+		assert_true(seals(0)->on && seals(1)->on);
+		begin(10 + i, &send, &recv);
+		end(send);
+		end(recv);
+		assert_memory_equal(place, source, BIG);
+	}
+	wf_world_end();
+	wf_keys_use(NULL);
+}
+
+static void frames_get_keys_of_the_new_file(void **state)
+{
+	(void)state;
+	replace_on(WF_WORLD_CONNECTED);
+	replace_on(WF_WORLD_SHARED);
+}
+
+/* A door that fails is no reason to disturb the rail; the next probe has its keys all the same. */
+static void a_door_that_is_cut_changes_no_keys_of_the_epoch(void **state)
+{
+	struct wf_secret before;
+	struct weft_op *send, *recv;
+
+	(void)state;
+	wf_keys_use("sealed");
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	before = seals(0)->secret;
+	wf_world_cut_door(0, 1);
+	wf_world_pass(3 * S);
+	assert_true(are_same(&seals(0)->secret, &before));
+	assert_false(are_same(&seals(0)->next, &before));
+	assert_true(are_same(&seals(0)->next, &seals(1)->next));
+	assert_int_equal(rekeyed(0), 0);
+
+	wf_link_rail_failed(link_of(0), "the test says so");
+	begin(1, &send, &recv);
+	end(send);
+	end(recv);
+	assert_false(are_same(&seals(0)->secret, &before));
+	assert_true(are_same(&seals(0)->secret, &seals(1)->secret));
+	wf_world_end();
+	wf_keys_use(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_get_keys_of_the_new_file),
+		cmocka_unit_test(a_door_that_is_cut_changes_no_keys_of_the_epoch),
+	};
+
+	for (size_t i = 0; i < BIG; i++)
+		source[i] = (uint8_t)(i * 31 + i / 251);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
