@@ -201,6 +201,7 @@ static void watch(struct wf_timer *timer)
 		       "rights, stay as they were: %s", e.text);
 	if (p->grace_until_ns && engine->loop.now_ns >= p->grace_until_ns) {
 		p->grace_until_ns = 0;
+		wf_credentials_forget_older(p->credentials);
 		tell_workers(node, true);
 	}
 	pthread_mutex_unlock(&p->lock);

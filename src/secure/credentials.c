@@ -33,15 +33,19 @@ static bool is_given(const char *path)
 	return path && *path;
 }
 
-/* Returns the session that stands for @key, as TLS 1.3 knows it; NULL: no memory. */
-static SSL_SESSION *key_session(SSL *tls, const struct wf_credentials_key *key)
+/* Returns the session that stands for @key of @c, as TLS 1.3 knows it; NULL: no memory. */
+static SSL_SESSION *key_session(SSL *tls, struct wf_credentials *c,
+				const struct wf_credentials_key *key)
 {
 	static const unsigned char suite[] = { 0x13, 0x01 }; /* TLS_AES_128_GCM_SHA256 */
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(tls, suite);
 	SSL_SESSION *s = cipher ? SSL_SESSION_new() : NULL;
+	bool set;
 
-	if (s && SSL_SESSION_set1_master_key(s, key->psk.bytes, sizeof(key->psk.bytes)) &&
-	    SSL_SESSION_set_cipher(s, cipher) &&
+	pthread_mutex_lock(&c->lock);
+	set = s && SSL_SESSION_set1_master_key(s, key->psk.bytes, sizeof(key->psk.bytes));
+	pthread_mutex_unlock(&c->lock);
+	if (set && SSL_SESSION_set_cipher(s, cipher) &&
 	    SSL_SESSION_set1_id_context(s, context, sizeof(context)) &&
 	    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
 		return s;
@@ -53,7 +57,7 @@ static SSL_SESSION *key_session(SSL *tls, const struct wf_credentials_key *key)
 static int offer_key(SSL *tls, const EVP_MD *md, const unsigned char **id, size_t *id_bytes,
 		     SSL_SESSION **session)
 {
-	const struct wf_credentials *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
+	struct wf_credentials *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
 	const struct wf_credentials_key *key = SSL_get_app_data(tls) ? &c->older : &c->key;
 
 	*session = NULL;
@@ -61,7 +65,7 @@ static int offer_key(SSL *tls, const EVP_MD *md, const unsigned char **id, size_
 		return 1; /* no key fits */
 	*id = (const unsigned char *)key->id;
 	*id_bytes = strlen(key->id);
-	*session = key_session(tls, key);
+	*session = key_session(tls, c, key);
 	return *session != NULL;
 }
 
@@ -73,7 +77,7 @@ static bool names(const unsigned char *id, size_t id_bytes, const struct wf_cred
 /* OpenSSL asks the side that was dialled for the key that a peer names. */
 static int find_key(SSL *tls, const unsigned char *id, size_t id_bytes, SSL_SESSION **session)
 {
-	const struct wf_credentials *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
+	struct wf_credentials *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
 	const struct wf_credentials_key *key = NULL;
 
 	*session = NULL;
@@ -86,7 +90,7 @@ static int find_key(SSL *tls, const unsigned char *id, size_t id_bytes, SSL_SESS
 	/* For wf_session_is_of(): such a session does not hold for long. */
 	if (key == &c->older && !SSL_set_app_data(tls, (void *)&c->older))
 		return 0;
-	*session = key_session(tls, key);
+	*session = key_session(tls, c, key);
 	return *session != NULL;
 }
 
@@ -272,8 +276,10 @@ int wf_credentials_open(const struct wf_credentials_files *files,
 	if (err)
 		return err;
 	c = calloc(1, sizeof(*c));
-	if (!c)
+	if (!c || pthread_mutex_init(&c->lock, NULL)) {
+		free(c);
 		return wf_error_set(e, -ENOMEM, "credentials: out of memory");
+	}
 	c->refs = 1;
 	ERR_clear_error();
 	c->tls = SSL_CTX_new(TLS_method());
@@ -299,7 +305,7 @@ bool wf_credentials_succeed(struct wf_credentials *c, const struct wf_credential
 		return false;
 	if (!strcmp(c->key.id, older->key.id)) {
 		c->older = older->older;
-		c->older_until_ns = older->older_until_ns;
+		c->older_until_ns = atomic_load(&older->older_until_ns);
 		return false;
 	}
 	c->older = older->key;
@@ -309,7 +315,17 @@ bool wf_credentials_succeed(struct wf_credentials *c, const struct wf_credential
 
 bool wf_credentials_have_older(const struct wf_credentials *c)
 {
-	return c->older_until_ns && wf_clock_now() < c->older_until_ns;
+	uint64_t until_ns = atomic_load(&c->older_until_ns);
+
+	return until_ns && wf_clock_now() < until_ns;
+}
+
+void wf_credentials_forget_older(struct wf_credentials *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->older_until_ns = 0;
+	wf_secret_wipe(&c->older.psk);
+	pthread_mutex_unlock(&c->lock);
 }
 
 const char *wf_credentials_identity(const struct wf_credentials *c)
@@ -330,6 +346,7 @@ void wf_credentials_put(struct wf_credentials *c)
 	SSL_CTX_free(c->tls);
 	wf_secret_wipe(&c->key.psk);
 	wf_secret_wipe(&c->older.psk);
+	pthread_mutex_destroy(&c->lock);
 	free(c->peers);
 	free(c);
 }

@@ -3,7 +3,7 @@
  * Credentials: the proof that a node has, and the one that it demands of peers.  A key file, or a
  * certificate with its private key and the authorities that it trusts.
  *
- * Credentials never change; all workers of a node share them, and each session holds a reference.
+ * Credentials never change, but that they forget; all workers of a node share them, and each session holds a reference.
  *
  * Threads: any.
  */
@@ -43,6 +43,9 @@ bool wf_credentials_succeed(struct wf_credentials *credentials, const struct wf_
 
 /* Does an older key do, now? */
 bool wf_credentials_have_older(const struct wf_credentials *credentials);
+
+/* Wipe the older key, which does no more. */
+void wf_credentials_forget_older(struct wf_credentials *credentials);
 
 /* Returns the identity that peers see: "key:" and digits, or a name of the certificate. */
 const char *wf_credentials_identity(const struct wf_credentials *credentials);

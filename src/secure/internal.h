@@ -4,6 +4,7 @@
 #define WF_SECURE_INTERNAL_H
 
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "secure/credentials.h"
@@ -23,8 +24,10 @@ struct wf_credentials {
 	SSL_CTX *tls;
 	bool has_key;           /* a key file; otherwise certificates */
 	struct wf_credentials_key key;
-	struct wf_credentials_key older;    /* the key before, which does until @older_until_ns */
-	uint64_t older_until_ns; /* 0: there is none */
+	/* The key before, which does until @older_until_ns; @lock is for its secret. */
+	struct wf_credentials_key older;
+	_Atomic uint64_t older_until_ns; /* 0: there is none */
+	pthread_mutex_t lock;
 	char identity[WF_IDENTITY_BYTES]; /* as peers see it; "": the certificate has no name */
 	char *peers;            /* owned; NULL: any identity that an authority has signed */
 };

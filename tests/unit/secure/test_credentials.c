@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "secure/credentials.h"
+#include "secure/internal.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -354,6 +355,22 @@ static void a_key_that_is_succeeded_does_until_its_time(void **state)
 	wf_credentials_put(older);
 }
 
+static void a_key_that_is_forgotten_is_gone_from_memory(void **state)
+{
+	static const struct wf_secret none;
+	struct wf_credentials *older = open_key("cluster.key"), *newer = open_key("new.key");
+
+	(void)state;
+	assert_true(wf_credentials_succeed(newer, older, NEVER_NS));
+	assert_memory_not_equal(&newer->older.psk, &none, sizeof(none));
+	wf_credentials_forget_older(newer);
+	assert_memory_equal(&newer->older.psk, &none, sizeof(none));
+	assert_false(wf_credentials_have_older(newer));
+	assert_memory_not_equal(&newer->key.psk, &none, sizeof(none));
+	wf_credentials_put(newer);
+	wf_credentials_put(older);
+}
+
 static void the_same_key_has_the_grace_that_there_was(void **state)
 {
 	static const uint64_t until_ns[] = { NEVER_NS, PAST_NS };
@@ -420,6 +437,7 @@ int main(void)
 		WITH_FILES(a_certificate_that_is_too_weak_is_refused),
 		WITH_FILES(an_encrypted_key_is_refused_and_nobody_asked),
 		WITH_FILES(a_key_that_is_succeeded_does_until_its_time),
+		WITH_FILES(a_key_that_is_forgotten_is_gone_from_memory),
 		WITH_FILES(the_same_key_has_the_grace_that_there_was),
 		WITH_FILES(a_certificate_never_has_an_older_key),
 	};
