@@ -15,12 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "secure/credentials.h"
 #include "util/clock.h"
 #include "util/random.h"
 #include "util/status.h"
 
 #define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
+#define REFUSED_NS (1500 * WF_NS_PER_MS) /* nodes look at their files every second */
 #define HOME_NS (5 * WF_NS_PER_MS) /* pause between looks whether another worker has the peer */
 #define HOME_MAX_NS (100 * WF_NS_PER_MS) /* time for the peer to move its dial; not tuned */
 
@@ -124,6 +126,21 @@ static bool is_refusal(int code)
 	return code == -EACCES || code == -EKEYREJECTED;
 }
 
+/*
+ * Is a refusal because of @code the last word?  One of a key is not at first: either end may be
+ * about to look at its key file, where there is a new one.
+ */
+static bool is_final(struct wf_link *link, int code)
+{
+	const struct wf_engine *engine = link->engine;
+
+	if (code != -EKEYREJECTED || !wf_credentials_have_key(engine->credentials))
+		return is_refusal(code);
+	if (!link->dial.refused_ns)
+		link->dial.refused_ns = engine->loop.now_ns;
+	return engine->loop.now_ns - link->dial.refused_ns >= REFUSED_NS;
+}
+
 /* Dial again after a pause, or give up: a dial has failed, or what it led to. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
@@ -131,7 +148,7 @@ static void again_or_die(struct wf_link *link, const struct wf_error *e)
 	uint64_t pause = link->dial.pause_ns;
 
 	if (engine->loop.now_ns >= link->dial.until_ns ||
-	    (link->dial.met && e->code == -ECONNREFUSED) || is_refusal(e->code)) {
+	    (link->dial.met && e->code == -ECONNREFUSED) || is_final(link, e->code)) {
 		struct wf_error why;
 
 		wf_error_set(&why, is_refusal(e->code) ? e->code : -EHOSTUNREACH,
@@ -186,6 +203,7 @@ void wf_dial_start(struct wf_link *link)
 	link->dialler = true;
 	link->state = WF_LINK_DIALLING;
 	link->dial.pause_ns = DIAL_PAUSE_NS;
+	link->dial.refused_ns = 0;
 	link->dial.until_ns = link->dial.met ? 0 : engine->loop.now_ns + engine->options.connect_ns;
 	/*
 	 * The dial starts from the loop, so that no function of the door is called inside another.

@@ -14,6 +14,7 @@
 struct wf_dial {
 	uint64_t until_ns;         /* when dialling is given up */
 	uint64_t pause_ns;         /* pause before the next dial, which grows with every refusal */
+	uint64_t refused_ns;       /* when our key was first refused; 0: it was not */
 	struct wf_timer timer;
 	bool met;                  /* the peer was up before: a refusal means it is gone */
 	char gate_text[160];       /* why no same-host rail reaches the peer; outlives the peer */

@@ -313,6 +313,11 @@ bool wf_credentials_succeed(struct wf_credentials *c, const struct wf_credential
 	return true;
 }
 
+bool wf_credentials_have_key(const struct wf_credentials *c)
+{
+	return c && c->has_key;
+}
+
 bool wf_credentials_have_older(const struct wf_credentials *c)
 {
 	uint64_t until_ns = atomic_load(&c->older_until_ns);

@@ -41,6 +41,9 @@ int wf_credentials_open(const struct wf_credentials_files *files,
 bool wf_credentials_succeed(struct wf_credentials *credentials, const struct wf_credentials *older,
 			    uint64_t until_ns);
 
+/* Are they a key file's?  NULL are none. */
+bool wf_credentials_have_key(const struct wf_credentials *credentials);
+
 /* Does an older key do, now? */
 bool wf_credentials_have_older(const struct wf_credentials *credentials);
 

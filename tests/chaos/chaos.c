@@ -9,6 +9,7 @@
  *   --provider NAME only this one
  *   --seed N        of what is done to whom; without it, 1
  *   --key FILE      members prove themselves by it, and all that they say is sealed
+ *   --rekey MS      put a new key into that file every so many ms
  *   --rounds N      N rounds of random harm, shared among the providers
  *   --timings N     N deaths of each kind and provider: how soon survivors know
  *   --soak SECONDS  full load on all cores: nobody is taken for dead
@@ -30,6 +31,7 @@
 #include <string.h>
 
 #include "member.h"
+#include "rotation.h"
 #include "round.h"
 #include "soak.h"
 #include "timing.h"
@@ -45,7 +47,8 @@ static struct {
 	const char *provider; /* NULL: all */
 	uint64_t seed;
 	unsigned rounds, timings, soak_seconds;
-	unsigned hosts, loss, delay_ms, cuts_ms;
+	const char *key; /* path of the members' key file; NULL: they have none */
+	unsigned hosts, loss, delay_ms, cuts_ms, rekey_ms;
 } asked = { .seed = 1 };
 
 /* Of all rounds. */
@@ -170,7 +173,7 @@ static bool measure_all(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] "
-			"[--soak SECONDS] [--key FILE] [--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
+			"[--soak SECONDS] [--key FILE [--rekey MS]] [--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
 	return 2;
 }
 
@@ -181,6 +184,7 @@ static const struct {
 	{ "--rounds", &asked.rounds }, { "--timings", &asked.timings },
 	{ "--soak", &asked.soak_seconds }, { "--hosts", &asked.hosts },
 	{ "--loss", &asked.loss }, { "--delay", &asked.delay_ms }, { "--cuts", &asked.cuts_ms },
+	{ "--rekey", &asked.rekey_ms },
 };
 
 static bool understand_number(const char *name, const char *value)
@@ -205,11 +209,12 @@ static bool understand(int argc, char **argv)
 		else if (!strcmp(argv[i], "--seed"))
 			asked.seed = strtoull(value, NULL, 10);
 		else if (!strcmp(argv[i], "--key"))
-			setenv("WEFT_KEY_FILE", value, 1);
+			asked.key = value;
 		else if (!understand_number(argv[i], value))
 			return false;
 	}
 	return (!asked.hosts || (asked.hosts > 1 && asked.hosts <= CREW_MAX)) &&
+	       (asked.key || !asked.rekey_ms) &&
 	       (asked.hosts || !(asked.loss || asked.delay_ms || asked.cuts_ms));
 }
 
@@ -233,6 +238,10 @@ int main(int argc, char **argv)
 	if (!asked.rounds && !asked.timings && !asked.soak_seconds)
 		asked.rounds = offered_count;
 	printf("seed %llu\n", (unsigned long long)asked.seed);
+	if (asked.key)
+		setenv("WEFT_KEY_FILE", asked.key, 1);
+	if (asked.rekey_ms)
+		rotation_begin(asked.key, asked.rekey_ms);
 	if (asked.cuts_ms)
 		weather_begin(asked.cuts_ms, asked.seed);
 	if (asked.rounds)
@@ -241,5 +250,7 @@ int main(int argc, char **argv)
 		good &= soak_run(offered, offered_count, asked.soak_seconds, asked.seed);
 	if (asked.timings)
 		good &= measure_all();
+	if (asked.rekey_ms)
+		printf("%u new keys\n", rotation_count());
 	return good ? 0 : 1;
 }

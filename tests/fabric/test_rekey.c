@@ -609,6 +609,20 @@ static void a_node_sees_by_itself_that_its_key_has_changed(void **state)
 	close_two(&two);
 }
 
+/* The first has not looked at its file, and the second never had another key. */
+static void a_node_that_starts_with_the_new_key_is_let_in(void **state)
+{
+	struct two two = open_two("100ms", false, NULL);
+
+	(void)state;
+	for (unsigned dialled = 0; dialled < 2; dialled++) {
+		make_key(fresh);
+		put_key(file_b, fresh);
+		assert_int_equal(meet_third(two.b, fresh, dialled), WEFT_OK);
+	}
+	close_two(&two);
+}
+
 static void a_node_takes_a_file_that_is_mended_later(void **state)
 {
 	static const uint8_t bytes[KEY_BYTES - 1];
@@ -721,6 +735,7 @@ int main(int argc, char **argv)
 		TEST(a_key_file_that_cannot_be_used_leaves_the_key_before),
 		TEST(the_grace_of_a_key_outlives_a_second_look_at_the_new_one),
 		TEST(a_node_sees_by_itself_that_its_key_has_changed),
+		TEST(a_node_that_starts_with_the_new_key_is_let_in),
 		TEST(a_node_takes_a_file_that_is_mended_later),
 		TEST(an_identity_is_that_of_the_key_that_was_shown_last),
 		TEST(rights_follow_the_key_that_a_peer_shows),
