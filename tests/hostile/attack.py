@@ -4,6 +4,7 @@
 Stated figures, each with its reason:
 """
 import os
+import tempfile
 import time
 
 import door
@@ -35,6 +36,7 @@ SERVED_LIMIT = 4        # seconds until a new client has its answer, its start i
 SLOW_SERVED_FACTOR = 2  # with sanitizers, or on a busy machine
 
 ATTACKS = []
+KEYS = tempfile.TemporaryDirectory(prefix='weft-hostile.')
 
 
 class Skip(Exception):
@@ -60,6 +62,7 @@ class Attack:
         self.pool = POOL_BYTES if options.pop('pool', False) else 0
         self.prefix = options.pop('prefix', ())
         self.newcomers = options.pop('newcomers', True)
+        self.key = options.pop('key', False)
         self.settings = options
         self.name = function.__name__
 
@@ -73,8 +76,8 @@ def attack(sentence, **options):
     take beside the pool; left: bytes that it may keep for those that have gone,
     as it does with tensors that came whole; pool: it uses the pool, which is
     beside both and does not shrink; prefix: a command around the
-    attacked; newcomers: False where no new client is expected; others: its
-    environment.
+    attacked; newcomers: False where no new client is expected; key: the
+    attacked and its clients share one, and all is sealed; others: its environment.
     """
     def keep(function):
         ATTACKS.append(Attack(function, sentence, **options))
@@ -194,19 +197,29 @@ def make(a, field, outcome):
     return ''
 
 
+def key_file():
+    """The path of a key that only the attacked and its clients have; it goes with this process."""
+    path = os.path.join(KEYS.name, 'key')
+    if not os.path.exists(path):
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o400), 'wb') as out:
+            out.write(os.urandom(32))
+    return path
+
+
 def play(a, build, quick):
     """Make one attack; its Outcome."""
     outcome = Outcome()
     seconds = a.quick_seconds if quick else a.seconds
     factor = SANITIZED_RSS_FACTOR if build.is_sanitized else 1
     quota = (a.quota + a.pool + SLACK) * factor
-    server = Node(build, 'server', a.prefix, a.files_max, **a.settings)
+    secure = dict(WEFT_SECURITY='sealed', WEFT_KEY_FILE=key_file()) if a.key else {}
+    server = Node(build, 'server', a.prefix, a.files_max, **secure, **a.settings)
     if not server.address:
         outcome.failures.append('the node does not open: %s' % server.stop())
         return outcome
     shm = a.settings.get('WEFT_SHM', 'no')
-    pulse = Pulse(build, server, WEFT_SHM=shm)
-    newcomers = Newcomers(build, server, WEFT_SHM=shm) if a.newcomers else None
+    pulse = Pulse(build, server, WEFT_SHM=shm, **secure)
+    newcomers = Newcomers(build, server, WEFT_SHM=shm, **secure) if a.newcomers else None
     time.sleep(WARM_SECONDS * (1.5 if build.is_sanitized else 1))
     begin = time.monotonic()
     calm_ms = pulse.p99_ms(begin - WARM_SECONDS / 2, begin)[0]

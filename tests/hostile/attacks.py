@@ -3,6 +3,7 @@
 import attacks_door             # noqa: F401
 import attacks_host             # noqa: F401
 import attacks_identity         # noqa: F401
+import attacks_keys             # noqa: F401
 import attacks_memory           # noqa: F401
 import attacks_none             # noqa: F401
 import attacks_order            # noqa: F401
