@@ -17,6 +17,7 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/fusing.h"
 #include "tests/sim/keys.h"
+#include "tests/sim/nonces.h"
 #include "tests/sim/nth.h"
 #include "tests/sim/onesided.h"
 #include "tests/sim/pushing.h"
@@ -363,10 +364,12 @@ void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tall
 	wf_pushing_close();
 	wf_world_pass(100 * MS); /* what was dropped is told */
 	wf_checker_finish(run.nodes);
+	assert_int_equal(wf_nonces_used() > 0, run.security && run.shape != WF_WORLD_SAME_HOST);
 	wf_traffic_release();
 	wf_flight_land(lies, lie_count, S);
 	wf_flight_free(lies, lie_count);
 	assert_int_equal(wf_world_close(), 0);
+	wf_nonces_reset();
 	wf_traffic_free();
 	assert_int_equal(count_descriptors(), descriptors);
 	assert_int_equal(wf_nth_blocks(), blocks);
