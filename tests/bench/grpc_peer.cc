@@ -9,7 +9,8 @@
  * after the other, as most programs do it.  spin: the same by a completion queue
  * that is polled without ever sleeping, on both sides.  async: WINDOW calls in
  * flight to each address.  stream: bodies one after the other on a client stream,
- * to its end.  The answers are empty.
+ * to its end.  The answers are empty.  With weft's WEFT_CERT, WEFT_KEY and WEFT_CA in
+ * the environment both sides show that certificate, by TLS.
  */
 #include "peer.grpc.pb.h"
 
@@ -19,8 +20,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <grpcpp/grpcpp.h>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -130,6 +133,44 @@ private:
 	bool answered_ = false;
 };
 
+/* The file that a variable names, which is one of weft's: both take the same certificates. */
+static std::string content(const char *variable)
+{
+	const char *path = getenv(variable);
+	std::ifstream file(path ? path : "");
+	std::stringstream text;
+
+	if (!file)
+		die(std::string("can't read the file of ") + variable);
+	text << file.rdbuf();
+	return text.str();
+}
+
+static bool secured()
+{
+	return getenv("WEFT_CERT") != nullptr;
+}
+
+/* TLS with a certificate of each side, or nothing. */
+static std::shared_ptr<grpc::ServerCredentials> server_credentials()
+{
+	if (!secured())
+		return grpc::InsecureServerCredentials();
+	grpc::SslServerCredentialsOptions options(
+		GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+	options.pem_root_certs = content("WEFT_CA");
+	options.pem_key_cert_pairs.push_back({ content("WEFT_KEY"), content("WEFT_CERT") });
+	return grpc::SslServerCredentials(options);
+}
+
+static std::shared_ptr<grpc::ChannelCredentials> client_credentials()
+{
+	if (!secured())
+		return grpc::InsecureChannelCredentials();
+	return grpc::SslCredentials({ content("WEFT_CA"), content("WEFT_KEY"),
+				      content("WEFT_CERT") });
+}
+
 static int serve(const std::string &mode)
 {
 	bench::Peer::AsyncService async;
@@ -140,7 +181,7 @@ static int serve(const std::string &mode)
 	void *tag;
 
 	builder.SetMaxReceiveMessageSize(-1);
-	builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+	builder.AddListeningPort("127.0.0.1:0", server_credentials(), &port);
 	if (mode == "sync") {
 		builder.RegisterService(&sync);
 	} else {
@@ -320,7 +361,7 @@ static int run(const Options &o)
 	arguments.SetMaxSendMessageSize(-1);
 	for (const std::string &address : o.addresses)
 		stubs.push_back(bench::Peer::NewStub(grpc::CreateCustomChannel(
-			address, grpc::InsecureChannelCredentials(), arguments)));
+			address, client_credentials(), arguments)));
 	for (size_t size : o.sizes) {
 		/* No part of nothing: an empty call is empty. */
 		if (size)

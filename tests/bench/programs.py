@@ -206,9 +206,9 @@ class Programs:
         os.chmod(at("key"), 0o400)
         return {"WEFT_CERT": at("cert"), "WEFT_KEY": at("key"), "WEFT_CA": at("ca")}
 
-    def weft_secured(self, security, *options, provider):
-        """As weft(), in a mode of security: both sides have the same key."""
-        with self.secured(security) as env:
+    def weft_secured(self, security, *options, provider, certificates=False):
+        """As weft(), in a mode of security: both sides have one key, or certificates."""
+        with self.secured(security, certificates) as env:
             return self.weft(*options, provider=provider, env=env)
 
     def first(self, security, certificates=False):
@@ -325,7 +325,7 @@ class Programs:
                       *self.sources(os.path.basename(path) + ".c", "bench.c"), *libraries])
 
     def build_grpc(self, path):
-        packages = "libgrpc++-dev protobuf-compiler-grpc protobuf-compiler g++"
+        packages = "libgrpc++-dev libprotobuf-dev protobuf-compiler-grpc protobuf-compiler g++"
         for program in ("g++", "protoc", "grpc_cpp_plugin"):
             need(program, packages)
         libraries = self.flags("grpc++", "protobuf")
@@ -345,12 +345,17 @@ class Programs:
         return [path, mode, "-s", ",".join(map(size_text, sizes)), "-t", f"{self.seconds:g}",
                 "-w", str(window), *addresses]
 
-    def grpc(self, mode, sizes, window=1):
+    def grpc(self, mode, sizes, window=1, env=None):
         path = self.peer("grpc_peer", self.build_grpc)
         kind = mode if mode in ("async", "spin") else "sync"
-        with self.server(self.pinned(1) + [path, "serve", kind]) as address:
+        with self.server(self.pinned(1) + [path, "serve", kind], env) as address:
             return self.result(self.pinned(0) +
-                               self.grpc_client(path, mode, sizes, window, [address]))
+                               self.grpc_client(path, mode, sizes, window, [address]), env)
+
+    def grpc_secured(self, mode, sizes):
+        """As grpc(), by TLS with a certificate of each side."""
+        with self.secured("sealed", certificates=True) as env:
+            return self.grpc(mode, sizes, env=env)
 
     def grpc_crowd(self, servers, workers, sizes):
         path = self.peer("grpc_peer", self.build_grpc)

@@ -425,7 +425,15 @@ def security():
         yield Row("security", f"tensor, {mode}", "tcp", mib * MIB, "MB/s", "open",
                   moved(mode, mib), moved("open", mib), bar)
 
-
+    for what, options, mode, count_bytes, unit, value, bar in (
+            ("tensor", ("--sizes", "1M", "--window", "1"), "unary", MIB, "MB/s", rate, 4),
+            ("tensor", ("--sizes", "16M"), "stream", 16 * MIB, "MB/s", rate, 4),
+            ("empty call", ("--test", "call", "--sizes", "0"), "unary", 0, "us", p50, 10)):
+        yield Row("security", f"{what}, sealed", "tcp", count_bytes, unit, f"gRPC {mode}, TLS",
+                  lambda p, options=options, value=value: value(p.weft_secured(
+                      "sealed", *options, provider="tcp", certificates=True)),
+                  lambda p, mode=mode, size=count_bytes, value=value: value(
+                      p.grpc_secured(mode, [size])), bar, unit != "us")
     for what, certificates, bar_ms in (("a key", False, 3), ("certificates", True, 8)):
         yield Row("security", f"handshake to first answer, {what}", "tcp", 0, "us",
                   f"{bar_ms} ms", lambda p, c=certificates: p50(p.first("sealed", c)),
