@@ -173,7 +173,8 @@ static bool measure_all(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] "
-			"[--soak SECONDS] [--key FILE [--rekey MS]] [--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
+			"[--soak SECONDS] [--key FILE [--rekey MS]] "
+			"[--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
 	return 2;
 }
 
