@@ -10,7 +10,6 @@
 #include "link/reprove.h"
 #include "util/clock.h"
 
-#define LOOK_NS WF_NS_PER_S
 #define TAKEN_NS (5 * WF_NS_PER_S) /* longest wait for workers, which callbacks may keep busy */
 
 /* Places in wf_proof.files. */
@@ -213,7 +212,7 @@ void wf_proof_watch(struct weft_node *node)
 	struct wf_loop *loop = &node->workers[0].engine.loop;
 
 	if (node->proof.named)
-		wf_loop_timer(loop, &node->proof.timer, loop->now_ns + LOOK_NS, watch);
+		wf_loop_timer(loop, &node->proof.timer, loop->now_ns + WF_REPROVE_LOOK_NS, watch);
 }
 
 /* Do all workers have the last reading?  Under the node's lock. */

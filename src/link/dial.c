@@ -9,6 +9,7 @@
 #include "link/dial.h"
 #include "link/link.h"
 #include "link/internal.h"
+#include "link/reprove.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 
 #define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
-#define REFUSED_NS (1500 * WF_NS_PER_MS) /* nodes look at their files every second */
+#define REFUSED_NS (WF_REPROVE_LOOK_NS + WF_REPROVE_LOOK_NS / 2)
 #define HOME_NS (5 * WF_NS_PER_MS) /* pause between looks whether another worker has the peer */
 #define HOME_MAX_NS (100 * WF_NS_PER_MS) /* time for the peer to move its dial; not tuned */
 
@@ -415,7 +416,7 @@ static void greeted(struct wf_link *link, const struct wf_greet_hello *hello)
 	if (link->redial.under_way) {
 		link->redial.under_way = false;
 		wf_conn_forget_first(link->conn);
-		if (says_the_same(link->peer, hello) && wf_seals_fit(link, link->conn)) {
+		if (says_the_same(link->peer, hello) && wf_seals_meet_again(link, link->conn)) {
 			door_is_back(link);
 			wf_probe_rails(link, hello);
 			return;
@@ -451,7 +452,7 @@ static void resume(struct wf_engine *engine, struct wf_conn *conn,
 	struct wf_link *link = wf_table_get(&engine->links, hello->resume_link);
 
 	if (!link || link->token != hello->resume_token || !wf_link_greeted(link) ||
-	    !says_the_same(link->peer, hello) || !wf_seals_fit(link, conn)) {
+	    !says_the_same(link->peer, hello) || !wf_seals_meet_again(link, conn)) {
 		refuse(conn, WEFT_UNAVAILABLE, "that link is gone");
 		return;
 	}

@@ -14,6 +14,8 @@
 
 #include "link/engine.h"
 
+#define WF_REPROVE_LOOK_NS WF_NS_PER_S /* time between two looks of a node at its files */
+
 /*
  * Let @credentials and @acl, of which references are taken, hold for @engine from now on.
  * @reprove: for peers that are met, too, some at a time.

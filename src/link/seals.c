@@ -54,7 +54,7 @@ void wf_seals_forget(struct wf_seals *s)
 	*s = (struct wf_seals){ 0 };
 }
 
-bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn)
+bool wf_seals_meet_again(struct wf_link *link, const struct wf_conn *conn)
 {
 	const char *identity = wf_conn_identity(conn);
 

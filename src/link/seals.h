@@ -3,8 +3,8 @@
  * The secret that a link has from the TLS session of its door, and what is sealed with it: frames
  * on every rail but those of one host, and the data by which a peer connects.
  *
- * The secret is that of the door's last session when the probe of the rail began, and outlives it: a
- * door that is dialled again proves the same peer.  Each probe has keys of its own, one for each
+ * The secret is that of the door's last session when the probe of the rail began, and outlives it:
+ * a door that is dialled again proves the same peer.  Each probe has keys of its own, one for each
  * direction, derived from the secret and the probe's epoch.
  *
  * Threads: owner.
@@ -48,11 +48,11 @@ enum wf_seal_cipher wf_seals_cipher(const struct wf_link *link);
 void wf_seals_forget(struct wf_seals *seals);
 
 /*
- * Has the door of @conn the identity that the peer of @link was met with?  Without TLS all have.  The
- * link has the identity as it is proven now, for that of a key file may have got another name, and
- * the secret of that session for probes to come.  False also: there is no memory for that.
+ * Has the door of @conn the identity that the peer of @link was met with?  Without TLS all have.
+ * If so the link has the identity as it is proven now, for that of a key file may have got another
+ * name, and the secret of that session for probes to come.  False also: no memory for that.
  */
-bool wf_seals_fit(struct wf_link *link, const struct wf_conn *conn);
+bool wf_seals_meet_again(struct wf_link *link, const struct wf_conn *conn);
 
 /* Make keys for the probe under way of the rail in use.  -ENOMEM. */
 int wf_seals_probe(struct wf_link *link);

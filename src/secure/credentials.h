@@ -3,7 +3,8 @@
  * Credentials: the proof that a node has, and the one that it demands of peers.  A key file, or a
  * certificate with its private key and the authorities that it trusts.
  *
- * Credentials never change, but that they forget; all workers of a node share them, and each session holds a reference.
+ * Credentials never change, but that they forget; all workers of a node share them, and each
+ * session holds a reference.
  *
  * Threads: any.
  */

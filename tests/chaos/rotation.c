@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "secure/key_file.h"
+#include <weft/weft.h>
+
+#include "crew.h"
 
 #define GRACE "2s" /* members look every second */
 
@@ -27,14 +29,12 @@ static void *rotate(void *arg)
 	(void)arg;
 	snprintf(fresh, sizeof(fresh), "%s.new", rotation.path);
 	for (;;) {
-		struct wf_error e;
-
 		nanosleep(&pause, NULL);
 		unlink(fresh);
-		if (wf_key_file_make(fresh, &e) || rename(fresh, rotation.path)) {
-			perror(fresh);
-			_exit(1);
-		}
+		if (weft_key_new(fresh))
+			crew_give_up("%s", weft_error());
+		if (rename(fresh, rotation.path))
+			crew_give_up("%s can't be renamed", fresh);
 		rotation.count++;
 	}
 	return NULL;
@@ -47,10 +47,8 @@ void rotation_begin(const char *path, unsigned every_ms)
 	rotation.path = path;
 	rotation.every_ms = every_ms;
 	setenv("WEFT_KEY_GRACE", GRACE, 1);
-	if (pthread_create(&thread, NULL, rotate, NULL) || pthread_detach(thread)) {
-		perror("rotation");
-		_exit(1);
-	}
+	if (pthread_create(&thread, NULL, rotate, NULL) || pthread_detach(thread))
+		crew_give_up("no thread for the rotation of keys");
 }
 
 unsigned rotation_count(void)

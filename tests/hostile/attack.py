@@ -3,6 +3,7 @@
 
 Stated figures, each with its reason:
 """
+import functools
 import os
 import tempfile
 import time
@@ -36,7 +37,6 @@ SERVED_LIMIT = 4        # seconds until a new client has its answer, its start i
 SLOW_SERVED_FACTOR = 2  # with sanitizers, or on a busy machine
 
 ATTACKS = []
-KEYS = tempfile.TemporaryDirectory(prefix='weft-hostile.')
 
 
 class Skip(Exception):
@@ -197,13 +197,14 @@ def make(a, field, outcome):
     return ''
 
 
-def key_file():
-    """The path of a key that only the attacked and its clients have; it goes with this process."""
-    path = os.path.join(KEYS.name, 'key')
-    if not os.path.exists(path):
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o400), 'wb') as out:
-            out.write(os.urandom(32))
-    return path
+@functools.cache
+def key_folder():
+    """A folder, gone with this process, with a key of the attacked and its clients."""
+    folder = tempfile.TemporaryDirectory(prefix='weft-hostile.')
+    key = os.path.join(folder.name, 'key')
+    with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o400), 'wb') as out:
+        out.write(os.urandom(32))
+    return folder
 
 
 def play(a, build, quick):
@@ -212,7 +213,8 @@ def play(a, build, quick):
     seconds = a.quick_seconds if quick else a.seconds
     factor = SANITIZED_RSS_FACTOR if build.is_sanitized else 1
     quota = (a.quota + a.pool + SLACK) * factor
-    secure = dict(WEFT_SECURITY='sealed', WEFT_KEY_FILE=key_file()) if a.key else {}
+    secure = dict(WEFT_SECURITY='sealed', WEFT_KEY_FILE=os.path.join(key_folder().name, 'key')) \
+        if a.key else {}
     server = Node(build, 'server', a.prefix, a.files_max, **secure, **a.settings)
     if not server.address:
         outcome.failures.append('the node does not open: %s' % server.stop())

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ETHERNET_BYTES 14
@@ -65,22 +66,16 @@ static void set_checksum(struct segment *s)
 	s->tcp[17] = (uint8_t)total;
 }
 
-/* A number by chance, the same in every run: xorshift64. */
-static uint64_t draw(struct tamper *t)
+/* A number below @below, by chance. */
+static unsigned draw(struct tamper *t, unsigned below)
 {
-	uint64_t x = t->chance ? t->chance : 1;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	t->chance = x;
-	return x >> 8;
+	return (unsigned)nrand48(t->chance) % below;
 }
 
 /* Put the bytes of an earlier segment in the place of this one's.  False: none has as many. */
 static bool replace(struct tamper *t, struct segment *s)
 {
-	unsigned first = (unsigned)(draw(t) % TAMPER_PAST);
+	unsigned first = draw(t, TAMPER_PAST);
 
 	for (unsigned i = 0; i < TAMPER_PAST; i++) {
 		unsigned at = (first + i) % TAMPER_PAST;
@@ -96,7 +91,7 @@ static bool replace(struct tamper *t, struct segment *s)
 
 static void flip(struct tamper *t, struct segment *s)
 {
-	uint64_t bit = draw(t) % (s->payload_bytes * 8);
+	unsigned bit = draw(t, (unsigned)s->payload_bytes * 8);
 
 	s->payload[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
@@ -120,8 +115,8 @@ void tamper_pass(struct tamper *t, uint8_t *frame, size_t bytes)
 		sched_yield();
 	memcpy(payload, s.payload, s.payload_bytes);
 	one_in = t->one_in;
-	if (one_in && draw(t) % one_in == 0) {
-		if (draw(t) % 2 && replace(t, &s)) {
+	if (one_in && !draw(t, one_in)) {
+		if (draw(t, 2) && replace(t, &s)) {
 			t->replaced++;
 		} else {
 			flip(t, &s);

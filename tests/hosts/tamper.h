@@ -23,7 +23,7 @@ struct tamper {
 	_Atomic unsigned flipped;  /* segments so far that had a bit changed */
 	_Atomic unsigned replaced; /* segments so far with the bytes of an earlier one */
 	atomic_flag busy;
-	uint64_t chance;
+	unsigned short chance[3]; /* state of nrand48() */
 	unsigned next; /* place in the past that is used next */
 	struct {
 		size_t bytes;

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "crossing.h"
@@ -28,14 +27,8 @@ static char key[64]; /* key file of both */
 
 static void make_key(void)
 {
-	FILE *file;
-
 	snprintf(key, sizeof(key), "/tmp/test_tampering.%d.key", getpid());
-	file = fopen(key, "w");
-	need(file && !fchmod(fileno(file), 0400));
-	for (int i = 0; i < 32; i++)
-		need(fputc(3 * i + 1, file) != EOF);
-	need(!fclose(file));
+	need(!weft_key_new(key));
 }
 
 /* Nodes of the tests prove themselves, seal all, and soon give up what goes nowhere. */
@@ -133,7 +126,7 @@ static void changed_bytes_never_become_contents(void **state)
 		crossing_open(&pair, provider, 1);
 		pair_ping(pair.peer);
 		exchange_tampered(&pair);
-		/* It goes on as soon as nobody tampers with it. */
+		/* The pair goes on as soon as nobody tampers with what it says. */
 		for (lost = 0; lost < LOST_MAX && !try_round(&pair, ROUNDS_MAX + lost); lost++)
 			;
 		need(lost < LOST_MAX || stays_spoilt(provider));

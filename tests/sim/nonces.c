@@ -15,7 +15,10 @@
 
 #define LIVE_MAX 4096
 
-/* A key that has sealed; one that was freed and made again goes on. */
+/*
+ * A key that has sealed; one that was freed and made again goes on.  The table is not the library's
+ * wf_map, which would take of the run's chance and of the memory that is made to fail.
+ */
 struct key {
 	struct wf_secret secret;
 	bool taken;    /* this place of the table */

@@ -89,17 +89,10 @@ static struct weft_path end_well(void)
 	return path;
 }
 
-static struct wf_link *link_of(unsigned number)
-{
-	struct wf_engine *engine = &wf_world_node(number)->workers[0].engine;
-
-	return WF_CONTAINER(wf_list_first(&engine->link_list), struct wf_link, node);
-}
-
 static bool has_lanes(void *arg)
 {
 	(void)arg;
-	return wf_lane_count(link_of(0)) == 1 && wf_lane_count(link_of(1)) == 1;
+	return wf_lane_count(wf_world_link(0)) == 1 && wf_lane_count(wf_world_link(1)) == 1;
 }
 
 static void open_world(const struct wf_fake *fake)
@@ -148,8 +141,8 @@ static void each_side_may_read_over_a_lane_whichever_dialled(void **state)
 	open_world(NULL);
 	begin(LONG, 2);
 	end_well();
-	assert_true(link_of(0)->dialler);
-	assert_false(link_of(1)->dialler);
+	assert_true(wf_world_link(0)->dialler);
+	assert_false(wf_world_link(1)->dialler);
 	begin_from(1, LONG, 2);
 	assert_int_equal(end_well().rails, 2);
 	wf_world_end();
@@ -329,13 +322,13 @@ static void there_are_no_more_lanes_than_the_peer_takes(void **state)
 	wf_world_add();
 	wf_world_connect(0, 1);
 	wf_world_pass(5 * S);
-	assert_int_equal(wf_lane_count(link_of(0)), 2);
+	assert_int_equal(wf_lane_count(wf_world_link(0)), 2);
 	/* As a hello may have it; the lanes of the next rail obey. */
-	link_of(0)->peer->lanes = 1;
+	wf_world_link(0)->peer->lanes = 1;
 	wf_fake_break_domain(WF_WORLD_NET_1);
 	wf_world_pass(5 * S);
-	assert_int_equal(wf_lane_count(link_of(0)), 1);
-	assert_int_equal(wf_lane_count(link_of(1)), 1);
+	assert_int_equal(wf_lane_count(wf_world_link(0)), 1);
+	assert_int_equal(wf_lane_count(wf_world_link(1)), 1);
 	wf_world_end();
 }
 
@@ -369,10 +362,10 @@ static void a_reader_that_asks_for_lanes_over_and_over_is_told_once_for_each(voi
 	begin(LONG, 2);
 	assert_true(wf_world_run(is_amid, NULL, 10 * S));
 	/* Node 1 has asked once, and may ask again for the one lane that there has been. */
-	queued_bytes = link_of(0)->out.queued_bytes;
+	queued_bytes = wf_world_link(0)->out.queued_bytes;
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(wf_outgoing_spread(outgoing_of(0), 1), 0);
-	assert_int_equal(link_of(0)->out.queued_bytes - queued_bytes, WF_RECORD_LANE_BYTES);
+	assert_int_equal(wf_world_link(0)->out.queued_bytes - queued_bytes, WF_RECORD_LANE_BYTES);
 	end_well();
 	wf_world_end();
 }

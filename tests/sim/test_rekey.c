@@ -19,17 +19,9 @@
 
 static uint8_t source[BIG], place[BIG];
 
-/* The link that node @number has with the other node. */
-static struct wf_link *link_of(unsigned number)
-{
-	const struct wf_engine *engine = &wf_world_node(number)->workers[0].engine;
-
-	return WF_CONTAINER(wf_list_first(&engine->link_list), struct wf_link, node);
-}
-
 static const struct wf_seals *seals(unsigned number)
 {
-	return &link_of(number)->seals;
+	return &wf_world_link(number)->seals;
 }
 
 static bool are_same(const struct wf_secret *a, const struct wf_secret *b)
@@ -134,7 +126,7 @@ static void a_door_that_is_cut_changes_no_keys_of_the_epoch(void **state)
 	assert_true(are_same(&seals(0)->next, &seals(1)->next));
 	assert_int_equal(rekeyed(0), 0);
 
-	wf_link_rail_failed(link_of(0), "the test says so");
+	wf_link_rail_failed(wf_world_link(0), "the test says so");
 	begin(1, &send, &recv);
 	end(send);
 	end(recv);

@@ -748,6 +748,13 @@ struct weft_node *wf_world_node(unsigned number)
 	return citizens[number]->node;
 }
 
+struct wf_link *wf_world_link(unsigned number)
+{
+	const struct wf_engine *engine = &wf_world_node(number)->workers[0].engine;
+
+	return WF_CONTAINER(wf_list_first(&engine->link_list), struct wf_link, node);
+}
+
 struct weft_peer *wf_world_known(unsigned from, unsigned to)
 {
 	return citizens[from]->peers[to];

@@ -107,6 +107,9 @@ unsigned wf_world_population(void);
 
 struct weft_node *wf_world_node(unsigned number);
 
+/* Link of node @number, which has one worker, with the other of two nodes. */
+struct wf_link *wf_world_link(unsigned number);
+
 /* Node @to as node @from knows it. */
 struct weft_peer *wf_world_peer(unsigned from, unsigned to);
 
