@@ -47,8 +47,9 @@ static void rest(struct wf_pull *pull, struct wf_fetch *f)
 	wf_pool_give(&pull->transfer->engine->fetched, f->chunk);
 	f->chunk = NULL;
 	f->room = 0;
-	if (f->parcel && !wf_message_post_small(pull->link, pull->yield.priority,
-						WF_RECORD_OPENED, pull->id, f->parcel, 0))
+	if (f->parcel && (f->offered || !wf_message_post_small(pull->link, pull->yield.priority,
+							       WF_RECORD_OPENED, pull->id,
+							       f->parcel, 0)))
 		f->parcel = 0;
 }
 
@@ -72,7 +73,7 @@ void wf_fetch_close(struct wf_pull *pull)
 	for (unsigned i = 0; i < WF_PULL_DEPTH_MAX; i++) {
 		struct wf_fetch *f = &pull->fetches->all[i];
 
-		kept |= f->parcel;
+		kept |= f->parcel && !f->offered;
 		f->parcel = 0;
 		rest(pull, f);
 	}
@@ -95,6 +96,42 @@ static int take_chunk(struct wf_pull *pull, struct wf_fetch *f, uint64_t bytes)
 	return wf_parcels_take(pool, bytes, &f->chunk, &f->room) ? -EAGAIN : 0;
 }
 
+/* Where a parcel can be read. */
+struct place {
+	uint32_t epoch;
+	uint64_t address, key;
+};
+
+static int move(struct wf_pull *pull, struct wf_fetch *f, const struct place *place);
+
+/* Has the parcel of @r come with the offer? */
+static bool is_offered(const struct wf_pull *pull, const struct wf_pull_read *r)
+{
+	const struct wf_body_parcel *parcel = &pull->body.parcel;
+
+	return parcel->id && !r->offset && r->count == parcel->bytes && !pull->job.blocks;
+}
+
+/* Read the parcel that has come with the offer, once.  -EAGAIN: it is given back. */
+static int take_offered(struct wf_pull *pull, struct wf_fetch *f)
+{
+	const struct wf_body *body = &pull->body;
+	const struct place place = { body->epoch, body->address, body->key };
+	int err;
+
+	f->parcel = body->parcel.id;
+	f->offered = true;
+	memcpy(f->key.secret.bytes, body->parcel.secret, sizeof(f->key.secret.bytes));
+	memcpy(f->key.tag, body->parcel.tag, sizeof(f->key.tag));
+	pull->body.parcel = (struct wf_body_parcel){ 0 };
+	err = move(pull, f, &place);
+	if (err)
+		rest(pull, f);
+	else
+		f->state = WF_FETCH_MOVING;
+	return err;
+}
+
 int wf_fetch_post(struct wf_pull *pull, struct wf_pull_read *r)
 {
 	uint32_t index = (uint32_t)(r - pull->reads);
@@ -113,6 +150,8 @@ int wf_fetch_post(struct wf_pull *pull, struct wf_pull_read *r)
 	_Static_assert(WF_PARCEL_RANGES_MAX <= WF_READ_SPANS_MAX, "a read has as many spans");
 	if (take_chunk(pull, f, r->count))
 		return -EAGAIN;
+	if (is_offered(pull, r))
+		return take_offered(pull, f);
 	ask.opened = f->parcel;
 	ask.count = (uint8_t)wf_reads_list(pull, r, 0, spans);
 	for (unsigned i = 0; i < ask.count; i++)
@@ -125,6 +164,7 @@ int wf_fetch_post(struct wf_pull *pull, struct wf_pull_read *r)
 	}
 	f->round++;
 	f->parcel = 0;
+	f->offered = false;
 	f->state = WF_FETCH_ASKED;
 	return 0;
 }
@@ -188,21 +228,21 @@ uint64_t wf_fetch_pause_ns(struct wf_pull *pull, int code)
 }
 
 /* Read the parcel.  -EAGAIN: the rail is not there for that, or is full. */
-static int move(struct wf_pull *pull, struct wf_fetch *f, const struct wf_parcel_answer *answer)
+static int move(struct wf_pull *pull, struct wf_fetch *f, const struct place *place)
 {
 	struct wf_link *link = pull->link;
 	struct wf_grant_span span = { .at = f->chunk, .bytes = f->room };
 	struct wf_error e;
 
 	if (pull->state != WF_PULL_READING || link->state != WF_LINK_UP ||
-	    answer->epoch != link->probe.epoch)
+	    place->epoch != link->probe.epoch)
 		return -EAGAIN;
 	wf_grant_close(&f->grant);
 	if (wf_grant_local(&f->grant, link->on->rail, &link->engine->fetched, &span, &e))
 		return e.code;
 	/* If the endpoint has failed its end follows. */
-	if (wf_ep_read(link->rail.ep, f->chunk, f->of->count, f->grant.desc, answer->address,
-		       answer->key, &f->read))
+	if (wf_ep_read(link->rail.ep, f->chunk, f->of->count, f->grant.desc, place->address,
+		       place->key, &f->read))
 		return -EAGAIN;
 	count_read(link, true);
 	return 0;
@@ -234,6 +274,7 @@ int wf_fetch_answered(struct wf_link *link, struct wf_pull *pull,
 {
 	struct wf_fetch *f = pull && pull->fetches && answer->read < WF_PULL_DEPTH_MAX ?
 				     &pull->fetches->all[answer->read] : NULL;
+	const struct place place = { answer->epoch, answer->address, answer->key };
 	int err;
 
 	if (!f || f->state != WF_FETCH_ASKED || f->round != answer->round)
@@ -244,7 +285,7 @@ int wf_fetch_answered(struct wf_link *link, struct wf_pull *pull,
 	memcpy(f->key.tag, answer->tag, sizeof(f->key.tag));
 	err = answer->status == WEFT_RESOURCE_EXHAUSTED ? -EAGAIN :
 	      answer->status == WEFT_NOT_FOUND		? -ENOENT :
-	      answer->status				? -EIO : move(pull, f, answer);
+	      answer->status				? -EIO : move(pull, f, &place);
 	if (err)
 		put_back(pull, f, err);
 	else

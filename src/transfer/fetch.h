@@ -2,8 +2,9 @@
 /*
  * Fetches: the reads of a pull where bodies are sealed.
  *
- * In place of the body a fetch reads a parcel (parcels.h): the owner is asked for one, the rail
- * reads it into a bounce buffer here, and it is decrypted from there to where the read belongs.
+ * In place of the body a fetch reads a parcel (parcels.h): the owner is asked for one, unless it came
+ * with the offer, the rail reads it into a bounce buffer here, and it is decrypted from there to
+ * where the read belongs.
  * The pull sees a read that takes longer, and nothing counts as come before its tag has verified.
  * Where others may look at the destination nothing is written there before, either.
  *
@@ -31,6 +32,7 @@ struct wf_fetch {
 	uint64_t room;  /* bytes of @chunk */
 	struct wf_grant grant; /* grant of @chunk to our own reads */
 	uint64_t parcel;       /* parcel that its owner keeps for us; 0: none */
+	bool offered;          /* @parcel came with the offer, and is kept as long */
 	struct wf_one_time_key key;
 	uint32_t round;
 	bool put_off; /* the owner had no room: to be asked again is no failure */

@@ -63,6 +63,14 @@ static void drop_record(struct wf_outgoing *p)
 	p->record = NULL;
 }
 
+/* Free the parcel that went with the offer, unless its reader has another in its place. */
+static void drop_parcel(struct wf_outgoing *p)
+{
+	if (p->offer.parcel)
+		wf_parcels_offer_ended(&p->transfer->parcels, wf_link_real(p->link), p->offer.id);
+	p->offer.parcel = false;
+}
+
 static int open_staging(struct wf_outgoing *p)
 {
 	p->staging = calloc(1, sizeof(*p->staging));
@@ -98,6 +106,7 @@ static void end(struct wf_outgoing *p, const struct wf_error *e)
 	p->offer.recall = NULL;
 	p->path.lanes = p->offer.spread ? p->offer.spread->count : 0;
 	close_grants(p);
+	drop_parcel(p);
 	if (p->offer.lent)
 		wf_shm_export_end(engine->shm_export, p->offer.place);
 	p->offer.lent = false;
@@ -274,6 +283,17 @@ static void lend(struct wf_outgoing *p, struct wf_body *body)
 	p->offer.place = body->place;
 }
 
+/* Send the first bytes of a sealed body with its offer, if one peer alone is to read it all. */
+static void offer_parcel(struct wf_outgoing *p, struct wf_body *body)
+{
+	struct wf_link *link = wf_link_real(p->link);
+
+	if (!wf_seals_bodies(link) || p->stage || p->class->offers || p->class->shared)
+		return;
+	wf_parcels_offer(&p->transfer->parcels, link, p->body, body);
+	p->offer.parcel = body->parcel.id != 0;
+}
+
 /*
  * Could the rail reach the body on its device?  Not once some of the body has gone through the
  * host, nor where the rail did and the body has to be offered again, unless there is nothing
@@ -345,6 +365,7 @@ static int offer(struct wf_outgoing *p, struct wf_body *body, struct wf_error *e
 	if (p->offer.direct)
 		p->path.way = body->way;
 	lend(p, body);
+	offer_parcel(p, body);
 	return 0;
 }
 
@@ -852,6 +873,7 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 		err = wf_terms_seal(p->terms, wf_link_real(p->link), e);
 	if (err)
 		return err;
+	drop_parcel(p);
 	handle = handle && may_hand(p, caps);
 	may_direct = may_reach(p);
 	if ((handle || may_direct) && !wf_stage_ready(p->stage)) {

@@ -70,6 +70,7 @@ struct wf_outgoing_offer {
 	bool lent;
 	bool direct;         /* rails reach the body on its device, without the buffer */
 	bool connected;      /* closing the endpoint of the rail makes the body quiet */
+	bool parcel;         /* a parcel went with the offer */
 	uint8_t resume_status; /* how RESUME asked: WF_RESUME_HANDLE, WF_RESUME_COPIED or 0 */
 	uint64_t resuming;   /* id of the pull that waits for more rails, or for the stage */
 	struct wf_stripe_offer *spread; /* the body on lanes; NULL: no reader has asked */

@@ -5,6 +5,8 @@
  * There no rail reads a body.  A reader asks for some of it (fetch.h); the owner encrypts that into
  * a bounce buffer, which the reader may read, and says where, and by which key it opens, in a
  * sealed frame.  A parcel is kept until its reader has opened it; the next ask may take its place.
+ * The first part of a body goes with its offer where there is room, which spares the way there and
+ * back, and is kept until the offer ends.
  *
  * The key is used once, and only a frame of the link says it, with the pull and the read that it is
  * for: so order, length, rail and operation are proven with the bytes.
@@ -24,6 +26,7 @@
 struct wf_parcels {
 	uint64_t last_id;
 	uint64_t bytes; /* bytes of all buffers */
+	uint64_t offered_bytes; /* bytes of those that went with offers, and nobody has opened */
 	uint64_t turn_ns, turn_bytes; /* bytes encrypted in the turn of that time */
 	uint64_t logged_ns; /* when it was last said that a parcel can't be opened to its reader */
 	struct wf_one_time once; /* for fetches as well */
@@ -48,13 +51,23 @@ int wf_parcels_seal(struct wf_parcels *parcels, struct wf_link *link,
 		    const struct wf_parcel_ask *ask, const struct iovec *from);
 
 /*
+ * Encrypt the first of @body's bytes, which are at @from, with the offer of it to the peer of @link
+ * that @body describes, and describe that, too.  Without room or time the peer asks for them.
+ */
+void wf_parcels_offer(struct wf_parcels *parcels, struct wf_link *link, const void *from,
+		      struct wf_body *body);
+
+/*
  * Tell the peer of @link that @ask gets no parcel, with @status; the one that it has opened is
  * freed.  -ENOMEM: nothing was told.
  */
 int wf_parcels_refuse(struct wf_parcels *parcels, struct wf_link *link,
 		      const struct wf_parcel_ask *ask, enum weft_status status);
 
-/* Free a @parcel that the peer of @link has for its @pull; 0: all of them. */
+/* Free the parcel that went with @offer to the peer of @link, if nobody has opened it. */
+void wf_parcels_offer_ended(struct wf_parcels *parcels, struct wf_link *link, uint64_t offer);
+
+/* Free a @parcel that the peer of @link has asked for, for its @pull; 0: all of them. */
 void wf_parcels_opened(struct wf_parcels *parcels, struct wf_link *link, uint64_t pull,
 		       uint64_t parcel);
 

@@ -105,7 +105,7 @@ int wf_access_block_get(struct wf_bytes_reader *r, struct wf_access_block *block
 
 static bool is_read(const struct wf_body *body)
 {
-	return body->way == WF_BODY_PULL || body->way == WF_BODY_STAGED;
+	return (body->way == WF_BODY_PULL && !body->parcel.id) || body->way == WF_BODY_STAGED;
 }
 
 /* A list has blocks of a body that can be read in any order; without one nothing follows. */

@@ -8,6 +8,7 @@
 #define PULL_BYTES 28 /* u64 offer, u32 epoch, u64 address, u64 key */
 #define VIEW_BYTES 20 /* u64 file, u64 offset, u32 place */
 #define BOUNCE_BYTES 8
+#define PARCEL_BYTES (12 + WF_PARCEL_SECRET_BYTES + WF_PARCEL_TAG_BYTES) /* u64 id, u32 bytes */
 #define PIECE_BYTES MIB /* a read of most providers, so that a sum finds its bytes in the cache */
 
 uint64_t wf_body_piece_bytes(uint64_t bytes)
@@ -34,6 +35,7 @@ static bool has_sum(const struct wf_body *body)
 size_t wf_body_bytes(const struct wf_body *body)
 {
 	return SHORT_BYTES + (wf_body_is_offer(body) ? PULL_BYTES : 0) +
+	       (body->parcel.id ? PARCEL_BYTES : 0) +
 	       (body->way == WF_BODY_VIEW ? VIEW_BYTES : 0) +
 	       (body->way == WF_BODY_STAGED ? BOUNCE_BYTES : 0) +
 	       (body->way == WF_BODY_HANDLE ? WF_BODY_HANDLE_BYTES : 0) +
@@ -42,7 +44,7 @@ size_t wf_body_bytes(const struct wf_body *body)
 
 void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body)
 {
-	wf_bytes_put_u8(w, body->way);
+	wf_bytes_put_u8(w, body->parcel.id ? WF_BODY_PARCEL : body->way);
 	wf_bytes_put_u64(w, body->bytes);
 	wf_bytes_put_u8(w, (uint8_t)(body->sum_kind | body->priority << PRIORITY_SHIFT));
 	if (wf_body_is_offer(body)) {
@@ -50,6 +52,12 @@ void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body)
 		wf_bytes_put_u32(w, body->epoch);
 		wf_bytes_put_u64(w, body->address);
 		wf_bytes_put_u64(w, body->key);
+	}
+	if (body->parcel.id) {
+		wf_bytes_put_u64(w, body->parcel.id);
+		wf_bytes_put_u32(w, body->parcel.bytes);
+		wf_bytes_put(w, body->parcel.secret, sizeof(body->parcel.secret));
+		wf_bytes_put(w, body->parcel.tag, sizeof(body->parcel.tag));
 	}
 	if (body->way == WF_BODY_VIEW) {
 		wf_bytes_put_u64(w, body->file);
@@ -85,6 +93,21 @@ static bool get_offer(struct wf_bytes_reader *r, struct wf_body *b)
 	       b->bounce_bytes <= b->bytes;
 }
 
+/* Read an offer with a parcel. */
+static bool get_parcel(struct wf_bytes_reader *r, struct wf_body *b)
+{
+	bool good;
+
+	b->way = WF_BODY_PULL;
+	good = get_offer(r, b);
+	b->parcel.id = wf_bytes_get_u64(r);
+	b->parcel.bytes = wf_bytes_get_u32(r);
+	wf_bytes_get(r, b->parcel.secret, sizeof(b->parcel.secret));
+	wf_bytes_get(r, b->parcel.tag, sizeof(b->parcel.tag));
+	return good && b->parcel.id && b->parcel.bytes && b->parcel.bytes <= b->bytes &&
+	       b->parcel.bytes <= WF_PARCEL_BYTES_MAX;
+}
+
 int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 {
 	struct wf_body b = { 0 };
@@ -107,6 +130,9 @@ int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 	case WF_BODY_STAGED:
 	case WF_BODY_HANDLE:
 		good = get_offer(r, &b);
+		break;
+	case WF_BODY_PARCEL:
+		good = get_parcel(r, &b);
 		break;
 	default:
 		good = false;

@@ -23,7 +23,19 @@ enum wf_body_way {
 	WF_BODY_PULL = 2,
 	WF_BODY_VIEW = 3,
 	WF_BODY_STAGED = 4,
-	WF_BODY_HANDLE = 5
+	WF_BODY_HANDLE = 5,
+	WF_BODY_PARCEL = 6 /* in a record alone: a PULL with a parcel */
+};
+
+#define WF_PARCEL_BYTES_MAX MIB
+#define WF_PARCEL_SECRET_BYTES 32
+#define WF_PARCEL_TAG_BYTES 16
+
+/* The parcel (parcel.h) that comes with an offer: the first bytes of the body, encrypted. */
+struct wf_body_parcel {
+	uint64_t id; /* owner's; 0: there is none */
+	uint32_t bytes;
+	uint8_t secret[WF_PARCEL_SECRET_BYTES], tag[WF_PARCEL_TAG_BYTES];
 };
 
 struct wf_body {
@@ -50,6 +62,7 @@ struct wf_body {
 	const uint8_t *handle;
 	/* any way: 0 to WEFT_PRIORITY_MAX: those that are read and answered first have the highest */
 	uint8_t priority;
+	struct wf_body_parcel parcel; /* pull only: address and key are the parcel's */
 };
 
 /* Kinds of checksum over a body.  The numbers are bits of a hello's checksums, too. */
@@ -58,11 +71,11 @@ enum wf_body_sum { WF_BODY_SUM_NONE = 0, WF_BODY_SUM_XXH3 = 1 };
 #define WF_BODY_HANDLE_BYTES 64 /* bytes of a handle, behind the key */
 
 /*
- * A view as it is put: u8 way, u64 bytes, u8 sum and priority, u64 offer, u32 epoch, u64 address,
- * u64 key, u64 file, u64 offset, u32 place, u64 sum
+ * A body with a parcel, as it is put: u8 way, u64 bytes, u8 sum and priority, u64 offer, u32 epoch,
+ * u64 address, u64 key, u64 id, u32 bytes, secret, tag, u64 sum
  */
-#define WF_BODY_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* a handle has as many, a view 66 */
-#define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* an OFFER is never of a view */
+#define WF_BODY_BYTES_MAX (58 + WF_PARCEL_SECRET_BYTES + WF_PARCEL_TAG_BYTES)
+#define WF_BODY_OFFER_BYTES_MAX (38 + WF_BODY_HANDLE_BYTES) /* an OFFER has no parcel */
 
 /* Is @body offered, and to be answered? */
 static inline bool wf_body_is_offer(const struct wf_body *body)

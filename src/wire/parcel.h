@@ -6,18 +6,16 @@
  *   SEALED  owner to reader: where the encrypted bytes can be read, and by which key they open
  *   OPENED  reader to owner: a parcel, or all of a pull's, is read (record.h)
  *
+ * The first may come with the offer (body.h), and nobody asks for it.
+ *
  * Pure: no I/O, no allocation, no clock.
  */
 #ifndef WF_WIRE_PARCEL_H
 #define WF_WIRE_PARCEL_H
 
-#include <weft/node.h>
-#include "util/bytes.h"
+#include "wire/body.h"
 
-#define WF_PARCEL_BYTES_MAX MIB
 #define WF_PARCEL_RANGES_MAX 4
-#define WF_PARCEL_SECRET_BYTES 32
-#define WF_PARCEL_TAG_BYTES 16
 
 /* Bytes of an offered body, from @at on; of a staged body, of its bounce buffer. */
 struct wf_parcel_range {

@@ -69,7 +69,7 @@ int wf_record_offer_get(const uint8_t *bytes, size_t count, struct wf_record_off
 
 	got.pull = wf_bytes_get_u64(&r);
 	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_EAGER ||
-	    got.body.way == WF_BODY_VIEW || wf_bytes_reader_left(&r))
+	    got.body.way == WF_BODY_VIEW || got.body.parcel.id || wf_bytes_reader_left(&r))
 		return -EBADMSG;
 	*o = got;
 	return 0;

@@ -184,6 +184,7 @@ size_t fuzz_seed(unsigned index, uint8_t *bytes)
 	case 11:
 		message = (struct wf_record_message){ .call = 3, .flags = WF_MESSAGE_LAST,
 						      .body = pull };
+		message.body.parcel = (struct wf_body_parcel){ .id = 6, .bytes = 20 };
 		wf_bytes_put_u8(&w, WF_RECORD_REQUEST);
 		wf_record_message_put(&w, &message);
 		break;

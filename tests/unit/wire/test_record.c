@@ -17,6 +17,7 @@
 
 #define ROUNDS 40000
 #define ROOM 256
+#define PARCEL_ID_AT 38 /* in a body */
 
 #define TEXT(text) ((const uint8_t *)(text))
 
@@ -35,7 +36,7 @@ static const struct row {
 	uint8_t type;
 	size_t count;
 	union any_record any;
-	uint8_t bytes[112];
+	uint8_t bytes[128];
 } rows[] = {
 	{
 		"a tensor that is pulled", WF_RECORD_TENSOR, 16 + 46 + 16 + 3,
@@ -355,6 +356,27 @@ static const struct row {
 			4, 0, 0, 0,
 			5, 0, 0, 0, 0, 0, 0, 0,
 			6, 0, 0, 0, 0, 0, 0, 0,
+			7, 0, 0, 0, 0, 0, 0, 0,
+		},
+	},
+	{
+		"a message whose first bytes are in a parcel", WF_RECORD_REQUEST, 16 + 106,
+		{ .message = { .call = 7,
+			       .body = { WF_BODY_PULL, MIB, 3, 4, 5, 6, WF_BODY_SUM_XXH3, 7,
+					 .parcel = { 0x4847464544434241, 0x3231,
+						     { [0] = 8, [31] = 9 },
+						     { [0] = 10, [15] = 11 } } } } },
+		{
+			7, 0, 0, 0, 0, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 0, 0,
+			6, 0, 0, 0x10, 0, 0, 0, 0, 0, 1,
+			3, 0, 0, 0, 0, 0, 0, 0,
+			4, 0, 0, 0,
+			5, 0, 0, 0, 0, 0, 0, 0,
+			6, 0, 0, 0, 0, 0, 0, 0,
+			0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+			0x31, 0x32, 0, 0,
+			8, [97] = 9, 10, [113] = 11,
 			7, 0, 0, 0, 0, 0, 0, 0,
 		},
 	},
@@ -955,7 +977,50 @@ static void a_body_makes_sense_by_itself(void **state)
 						       .handle = handle }), 0);
 	assert_int_equal(travel_body((struct wf_body){ .way = WF_BODY_HANDLE, .bytes = 0,
 						       .handle = handle }), -EBADMSG);
-	assert_int_equal(travel_body((struct wf_body){ .way = 6, .bytes = 1 }), -EBADMSG);
+	assert_int_equal(travel_body((struct wf_body){ .way = 7, .bytes = 1 }), -EBADMSG);
+}
+
+static const struct wf_body good_parcel = {
+	.way = WF_BODY_PULL, .bytes = 2 * WF_PARCEL_BYTES_MAX,
+	.parcel = { .id = 1, .bytes = WF_PARCEL_BYTES_MAX, .tag = { 9 } },
+};
+
+static void a_parcel_of_an_offer_has_the_first_bytes_of_a_body(void **state)
+{
+	struct wf_body body = good_parcel;
+
+	(void)state;
+	assert_int_equal(travel_body(body), 0);
+	body.parcel.bytes = WF_PARCEL_BYTES_MAX + 1;
+	assert_int_equal(travel_body(body), -EBADMSG);
+	body.parcel.bytes = 0;
+	assert_int_equal(travel_body(body), -EBADMSG);
+	body.parcel.bytes = 9;
+	body.bytes = 9;
+	assert_int_equal(travel_body(body), 0);
+	body.bytes = 8;
+	assert_int_equal(travel_body(body), -EBADMSG);
+	body.bytes = 9;
+	body.address = UINT64_MAX - 8;
+	assert_int_equal(travel_body(body), -EBADMSG);
+}
+
+/* The number of a parcel is what tells that there is one. */
+static void a_parcel_of_an_offer_has_a_number(void **state)
+{
+	uint8_t bytes[WF_BODY_BYTES_MAX];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+	struct wf_bytes_reader r;
+	struct wf_body got;
+
+	(void)state;
+	wf_body_put(&w, &good_parcel);
+	r = wf_bytes_reader(bytes, (size_t)(w.at - bytes));
+	assert_int_equal(wf_body_get(&r, &got), 0);
+	assert_int_equal(got.parcel.id, 1);
+	bytes[PARCEL_ID_AT] = 0;
+	r = wf_bytes_reader(bytes, (size_t)(w.at - bytes));
+	assert_int_equal(wf_body_get(&r, &got), -EBADMSG);
 }
 
 static void only_tensors_are_looked_at(void **state)
@@ -1376,6 +1441,20 @@ static void a_push_and_a_loan_are_pulled_or_staged(void **state)
 	}
 }
 
+static void parcels_come_with_tensors_and_messages_alone(void **state)
+{
+	union any_record offer = { .offer = { .pull = 1, .body = good_parcel } };
+	union any_record push = { .push = { .body = good_parcel } };
+	union any_record lend = { .lend = { .body = good_parcel } };
+	union any_record message = { .message = { .body = good_parcel } };
+
+	(void)state;
+	assert_int_equal(travel_any(WF_RECORD_REQUEST, &message), 0);
+	assert_int_equal(travel_any(WF_RECORD_OFFER, &offer), -EBADMSG);
+	assert_int_equal(travel_any(WF_RECORD_PUSH, &push), -EBADMSG);
+	assert_int_equal(travel_any(WF_RECORD_LEND, &lend), -EBADMSG);
+}
+
 static void a_loan_is_refused_with_a_known_status(void **state)
 {
 	(void)state;
@@ -1777,6 +1856,9 @@ int main(void)
 		cmocka_unit_test(an_opaque_tensor_is_a_row_of_bytes),
 		cmocka_unit_test(a_flag_that_does_not_travel_is_refused),
 		cmocka_unit_test(a_body_makes_sense_by_itself),
+		cmocka_unit_test(a_parcel_of_an_offer_has_the_first_bytes_of_a_body),
+		cmocka_unit_test(a_parcel_of_an_offer_has_a_number),
+		cmocka_unit_test(parcels_come_with_tensors_and_messages_alone),
 		cmocka_unit_test(only_tensors_are_looked_at),
 		cmocka_unit_test(only_an_offer_made_again_has_a_handle),
 		cmocka_unit_test(a_sum_is_of_a_known_kind_and_a_priority_within_its_bound),
