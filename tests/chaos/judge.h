@@ -34,4 +34,7 @@ struct verdict judge(struct crew *crew);
 bool judge_last_failed(const struct crew *crew, unsigned i, unsigned peer, uint64_t from_ns,
 		       uint64_t *first_ns, uint64_t *last_ns);
 
+/* Print the last reports that member @i made of @peer. */
+void judge_print(const struct crew *crew, unsigned i, unsigned peer);
+
 #endif

@@ -56,10 +56,14 @@ static void add(struct samples *s, const struct crew *crew, unsigned i, unsigned
 
 	if (s->count == SAMPLES_MAX)
 		return;
-	if (judge_last_failed(crew, i, peer, from_ns, &first_ns, &last_ns))
+	if (judge_last_failed(crew, i, peer, from_ns, &first_ns, &last_ns)) {
 		s->ms[s->count++] = (double)(last_ns - from_ns) / MS;
-	else
-		s->missing++;
+		return;
+	}
+	s->missing++;
+	printf("  nothing of member %u failed for want of %u, which was harmed at %.3f\n", i, peer,
+	       (double)from_ns / SECOND);
+	judge_print(crew, i, peer);
 }
 
 static void open_crew(struct crew *crew, const char *provider)
