@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What one operation costs in instructions, by floor and by function, as callgrind counts them.
+
+The program `instructions` makes operations of one kind between two nodes of its process.  It is run
+at two counts; what the longer run has more, by the difference of the counts, is one operation's.
+Little of it depends on the clock, so that figures repeat within a hundredth.
+"""
+import argparse
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+COUNTS = 200, 600
+SIDES = "here", "there"
+
+# Kind, bytes, and what each side is of it.
+KINDS = (
+    ("early", 8, "sends a tensor", "receives it, and waited for it"),
+    ("late", 8, "sends a tensor", "receives it, after it came"),
+    ("stays", 8, "sends a tensor", "gets it by a receive that stays"),
+    ("early", 65536, "sends a tensor", "receives it"),
+    ("early", 1048576, "sends a tensor", "receives it"),
+    ("call", 1, "calls, with an empty message", "serves the call"),
+    ("get", 4096, "gets a block", "owns the window"),
+    ("gets", 4096, "gets 64 blocks", "owns the window"),
+    ("put", 4096, "puts a block", "owns the window"),
+    ("puts", 4096, "puts 64 blocks", "owns the window"),
+    ("idle", 1, "has a turn with nothing to do", "the same"),
+)
+
+NAME = re.compile(r"\((\d+)\)(?: (.*))?$")
+
+
+class Names:
+    """Names that a file of callgrind's gives a number at their first use."""
+
+    def __init__(self):
+        self.known = {}
+
+    def of(self, text):
+        number, name = NAME.match(text).groups()
+        if name is not None:
+            self.known[number] = name
+        return self.known[number]
+
+
+def costs(path):
+    """Instructions of each (file, function), or (library, function) where the file is not known."""
+    files, functions, objects = Names(), Names(), Names()
+    found = collections.Counter()
+    at = function = library = ""
+    skip = False
+    with open(path) as lines:
+        for line in lines:
+            key, _, text = line.rstrip("\n").partition("=")
+            if key == "ob":
+                library = os.path.basename(objects.of(text))
+            elif key in ("fl", "fi", "fe"):
+                at = files.of(text)
+            elif key == "fn":
+                function = functions.of(text)
+            elif key == "cfn":
+                functions.of(text)
+            elif key in ("cfi", "cfl"):
+                files.of(text)
+            elif key == "cob":
+                objects.of(text)
+            elif key == "calls":
+                skip = True     # the next line has what the function that is called costs
+            elif line[:1].isdigit() or line[:1] in "+-*":
+                if not skip:
+                    found[at if at != "???" else library, function] += int(line.split()[1])
+                skip = False
+    return found
+
+
+def floor(place):
+    """The floor of a file, or the library that it is of."""
+    parts = place.split("/")
+    if "src" in parts[:-1]:
+        return parts[parts.index("src") + 1]
+    if place.startswith("tests/") or "/tests/" in place:
+        return "tests"
+    if parts[-1] == "xxhash.h" or "rdma" in parts:
+        return "libxxhash" if parts[-1] == "xxhash.h" else "libfabric"
+    library = re.match(r"(lib[\w-]+|ld)[.-]", parts[-1])
+    return library.group(1) if library else "libc"
+
+
+def run(build, kind, size, count, side, provider, env):
+    """The costs of so many operations at one side."""
+    program = os.path.join(build, "tests", "bench", ".libs", "instructions")
+    if not os.path.exists(program):
+        program = os.path.join(build, "tests", "bench", "instructions")
+    with tempfile.TemporaryDirectory(prefix="weft-instructions.") as folder:
+        out = os.path.join(folder, "out")
+        done = subprocess.run(
+            ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect={side}_*",
+             f"--callgrind-out-file={out}", program, "-e", kind, "-s", str(size), "-w", str(count),
+             "-p", provider],
+            env=dict(os.environ, LD_LIBRARY_PATH=os.path.join(build, ".libs"), **env),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            sys.exit(f"bench: instructions -e {kind} failed: {done.stdout.strip()[-300:]}")
+        return costs(out)
+
+
+def of_one(build, kind, size, side, provider, env):
+    """Instructions of one operation, by (place, function)."""
+    few, many = (run(build, kind, size, count, side, provider, env) for count in COUNTS)
+    return {key: (many[key] - few[key]) / (COUNTS[1] - COUNTS[0]) for key in many}
+
+
+def by_floor(found):
+    """The same by floor, the greatest first."""
+    total = collections.Counter()
+    for (place, _), count in found.items():
+        total[floor(place)] += count
+    return [(name, count) for name, count in total.most_common() if round(count)]
+
+
+def ours(found):
+    """Instructions of weft alone, without libfabric, libc, protobuf-c and libcrypto."""
+    return sum(count for (place, _), count in found.items()
+               if not floor(place).startswith(("lib", "ld", "tests")))
+
+
+def arguments(words):
+    parser = argparse.ArgumentParser(prog="bench instructions", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", metavar="DIR", default=".",
+                        help="a configured build folder; default the current one")
+    parser.add_argument("--provider", default="tcp", help="default tcp")
+    parser.add_argument("--security", default="open", choices=("open", "keyed", "sealed"))
+    parser.add_argument("--functions", type=int, default=0, metavar="N",
+                        help="so many functions of each side, those that cost most")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="early, call, get ...; all")
+    a = parser.parse_args(words)
+    known = {kind for kind, *_ in KINDS}
+    for kind in a.kinds:
+        if kind not in known:
+            parser.error(f"there is no kind {kind}; there are {', '.join(sorted(known))}")
+    a.build = os.path.abspath(a.build)
+    if subprocess.run(["make", "-s", "-C", a.build, "bench"]).returncode:
+        sys.exit(f"bench: {a.build} does not build: configure it first")
+    return a
+
+
+def environment(a, folder):
+    """The settings of the nodes, with a key where they need one."""
+    env = {"WEFT_SECURITY": a.security}
+    if a.security != "open":
+        env["WEFT_KEY_FILE"] = os.path.join(folder, "key")
+        subprocess.run([os.path.join(a.build, "weft"), "key", "new", env["WEFT_KEY_FILE"]],
+                       check=True, stdout=subprocess.DEVNULL)
+    return env
+
+
+def show(a, env, kind, size, side, does):
+    """Print what one side of a kind costs."""
+    found = of_one(a.build, kind, size, side, a.provider, env)
+    print(f"{kind} {size} B, {a.provider}, {a.security}: {does}: {sum(found.values()):.0f}, "
+          f"of these weft's {ours(found):.0f}: " +
+          ", ".join(f"{name} {count:.0f}" for name, count in by_floor(found)), flush=True)
+    for (place, name), count in sorted(found.items(), key=lambda i: -i[1])[:a.functions]:
+        print(f"    {count:7.0f}  {floor(place)}: {name} ({os.path.basename(place)})")
+
+
+def main(words):
+    a = arguments(words)
+    if not shutil.which("valgrind"):
+        sys.exit("bench: valgrind counts instructions, and is not installed")
+    with tempfile.TemporaryDirectory(prefix="weft-instructions.") as folder:
+        env = environment(a, folder)
+        for kind, size, *what in KINDS:
+            for side, does in zip(SIDES, what):
+                if not a.kinds or kind in a.kinds:
+                    show(a, env, kind, size, side, does)
