@@ -267,6 +267,15 @@ static int check_names(const struct wf_credentials_files *f, struct wf_error *e)
 	return 0;
 }
 
+/*
+ * Keep libcrypto alive to the end of the process: by itself it frees its locks inside exit(), while
+ * a node that is open still has threads that use them.  Whoever uses libcrypto first decides.
+ */
+static void outlive_exit(void)
+{
+	(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
 int wf_credentials_open(const struct wf_credentials_files *files,
 			struct wf_credentials **credentials, struct wf_error *e)
 {
@@ -281,6 +290,7 @@ int wf_credentials_open(const struct wf_credentials_files *files,
 		return wf_error_set(e, -ENOMEM, "credentials: out of memory");
 	}
 	c->refs = 1;
+	outlive_exit();
 	ERR_clear_error();
 	c->tls = SSL_CTX_new(TLS_method());
 	if (!c->tls || !set_rules(c->tls)) {

@@ -8,10 +8,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <weft/weft.h>
@@ -20,9 +22,13 @@
 
 #define LIMIT_NS 20000000000ull
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define DIALLERS 4
+#define ENDS 3
+#define LINGER_US 300000 /* some handshakes of each dialler */
 
 static char ours[64], others[64]; /* key files */
 static enum weft_security mode; /* of nodes opened from now on */
+static bool lingers; /* this process ends with nodes open */
 
 /* Open a node over @provider that proves itself by @key, and is sealed; NULL: it has no key. */
 static int try_open(const char *provider, const char *key, struct weft_node **node)
@@ -295,6 +301,48 @@ static void a_mode_and_credentials_that_do_not_fit_open_no_node(void **state)
 	}
 }
 
+/* Registered before libcrypto registers anything, so that this runs when that is over. */
+static void linger(void)
+{
+	if (lingers)
+		usleep(LINGER_US);
+}
+
+/* End this process while nodes of it refuse each other all the time. */
+static void end_in_the_middle(void)
+{
+	static struct weft_node *nodes[1 + DIALLERS]; /* static: no leaks, as nothing is lost */
+	static struct weft_peer *peers[1 + DIALLERS];
+	static struct weft_op *ops[1 + DIALLERS];
+
+	lingers = true;
+	for (unsigned i = 0; i < COUNT(nodes); i++) {
+		if (try_open("tcp", i ? others : ours, &nodes[i]))
+			_exit(2);
+		if (i && (weft_peer_open(nodes[i], weft_node_address(nodes[0]), &peers[i]) ||
+			  weft_ping(peers[i], NULL, &ops[i])))
+			_exit(3);
+	}
+	exit(0);
+}
+
+/* Libcrypto is used by threads of the nodes until the process is gone. */
+static void a_program_may_end_while_handshakes_fail(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	for (unsigned i = 0; i < ENDS; i++) {
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid)
+			end_in_the_middle();
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
 static int make_keys(void **state)
 {
 	(void)state;
@@ -330,7 +378,10 @@ int main(void)
 		TEST(a_node_without_a_key_and_one_with_a_key_do_not_meet),
 		TEST(a_key_file_that_others_may_read_opens_no_node),
 		TEST(a_mode_and_credentials_that_do_not_fit_open_no_node),
+		TEST(a_program_may_end_while_handshakes_fail),
 	};
 
+	if (atexit(linger))
+		return 1;
 	return cmocka_run_group_tests(tests, make_keys, remove_keys);
 }
