@@ -7,18 +7,35 @@
 
 #include "link/internal.h"
 #include "link/link.h"
+#include "secure/secret_heap.h"
 
 _Static_assert(WF_FRAME_SEAL_BYTES == WF_SEAL_TAG_BYTES, "a frame has room for its seal");
 
 #define LABEL "EXPORTER-weft-link"
 
+static int keep_secret(struct wf_seals *s, const struct wf_secret *secret)
+{
+	if (!s->secret)
+		s->secret = wf_secret_heap_take();
+	if (!s->next)
+		s->next = wf_secret_heap_take();
+	if (!s->secret || !s->next)
+		return -ENOMEM;
+	*s->next = *secret;
+	return 0;
+}
+
 int wf_seals_meet(struct wf_link *link, const struct wf_conn *conn)
 {
 	struct wf_seals *s = &link->seals;
-	int err = wf_conn_secret(conn, LABEL, &s->next);
+	struct wf_secret secret;
+	int err = wf_conn_secret(conn, LABEL, &secret);
 
 	if (err == -ENOENT)
 		return 0; /* there is no TLS here */
+	if (!err)
+		err = keep_secret(s, &secret);
+	wf_secret_wipe(&secret);
 	if (err)
 		return err;
 	s->known = true;
@@ -49,8 +66,8 @@ static void drop_keys(struct wf_seals *s)
 void wf_seals_forget(struct wf_seals *s)
 {
 	drop_keys(s);
-	wf_secret_wipe(&s->secret);
-	wf_secret_wipe(&s->next);
+	wf_secret_heap_give(s->secret);
+	wf_secret_heap_give(s->next);
 	*s = (struct wf_seals){ 0 };
 }
 
@@ -59,7 +76,7 @@ bool wf_seals_meet_again(struct wf_link *link, const struct wf_conn *conn)
 	const char *identity = wf_conn_identity(conn);
 
 	if (!wf_identity_is_same(link->seals.identity, identity) ||
-	    (link->seals.known && wf_conn_secret(conn, LABEL, &link->seals.next)))
+	    (link->seals.known && wf_conn_secret(conn, LABEL, link->seals.next)))
 		return false;
 	/* The identity of a key file is named by its present key. */
 	(void)snprintf(link->seals.identity, sizeof(link->seals.identity), "%s", identity);
@@ -71,7 +88,7 @@ static int make_key(const struct wf_link *link, struct wf_ratchet *ratchet, bool
 {
 	const struct wf_seals *s = &link->seals;
 	struct wf_secret secret;
-	int err = wf_secret_derive(&s->secret, "frames", link->probe.epoch,
+	int err = wf_secret_derive(s->secret, "frames", link->probe.epoch,
 				   link->dialler != seals, &secret);
 
 	if (!err)
@@ -90,7 +107,7 @@ int wf_seals_probe(struct wf_link *link)
 	/* Keys go on with their epoch, or a number would be used twice. */
 	if (s->epoch != link->probe.epoch) {
 		drop_keys(s);
-		s->secret = s->next;
+		*s->secret = *s->next;
 		err = make_key(link, &s->out, true);
 		if (!err)
 			err = make_key(link, &s->in, false);
@@ -141,7 +158,7 @@ int wf_seals_request(const struct wf_link *link, uint64_t id, uint32_t epoch, ui
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 	const struct wf_seals *s = &link->seals;
 	struct wf_secret secret;
-	int err = wf_secret_derive(epoch == s->epoch ? &s->secret : &s->next, "request", 0, 0,
+	int err = wf_secret_derive(epoch == s->epoch ? s->secret : s->next, "request", 0, 0,
 				   &secret);
 
 	if (err)

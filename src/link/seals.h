@@ -29,8 +29,9 @@ struct wf_seals {
 	bool renew;              /* credentials have changed since: the rail gets keys of the next */
 	uint8_t cipher;          /* enum wf_seal_cipher of both */
 	uint32_t epoch;          /* epoch of the keys; 0: there are none */
-	struct wf_secret secret; /* secret of @epoch */
-	struct wf_secret next;   /* secret of later epochs: of the door's last session */
+	/* Secrets of the secret heap; NULL: the peer was not met in TLS yet. */
+	struct wf_secret *secret; /* secret of @epoch */
+	struct wf_secret *next;   /* secret of later epochs: of the door's last session */
 	struct wf_ratchet out, in;
 	char identity[WF_IDENTITY_BYTES]; /* identity of the peer, as TLS has proven it */
 };

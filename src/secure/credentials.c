@@ -15,6 +15,7 @@
 #include "secure/identity.h"
 #include "secure/internal.h"
 #include "secure/key_file.h"
+#include "secure/secret_heap.h"
 #include "util/bytes.h"
 #include "util/clock.h"
 
@@ -43,7 +44,7 @@ static SSL_SESSION *key_session(SSL *tls, struct wf_credentials *c,
 	bool set;
 
 	pthread_mutex_lock(&c->lock);
-	set = s && SSL_SESSION_set1_master_key(s, key->psk.bytes, sizeof(key->psk.bytes));
+	set = s && SSL_SESSION_set1_master_key(s, key->psk->bytes, sizeof(key->psk->bytes));
 	pthread_mutex_unlock(&c->lock);
 	if (set && SSL_SESSION_set_cipher(s, cipher) &&
 	    SSL_SESSION_set1_id_context(s, context, sizeof(context)) &&
@@ -126,11 +127,15 @@ static int use_key_file(struct wf_credentials *c, const char *path, struct wf_er
 {
 	struct wf_secret file, id;
 	struct wf_bytes_reader r = wf_bytes_reader(id.bytes, sizeof(id.bytes));
-	int err = wf_key_file_read(path, file.bytes, e);
+	int err;
 
+	c->key.psk = wf_secret_heap_take();
+	c->older.psk = wf_secret_heap_take();
+	err = wf_key_file_read(path, file.bytes, e);
 	if (err)
 		return err;
-	err = wf_secret_derive(&file, "weft key", 0, 0, &c->key.psk);
+	err = c->key.psk && c->older.psk ?
+		      wf_secret_derive(&file, "weft key", 0, 0, c->key.psk) : -ENOMEM;
 	if (!err)
 		err = wf_secret_derive(&file, "weft key id", 0, 0, &id);
 	wf_secret_wipe(&file);
@@ -308,17 +313,23 @@ int wf_credentials_open(const struct wf_credentials_files *files,
 	return 0;
 }
 
+static void copy_key(struct wf_credentials_key *to, const struct wf_credentials_key *from)
+{
+	*to->psk = *from->psk;
+	strcpy(to->id, from->id);
+}
+
 bool wf_credentials_succeed(struct wf_credentials *c, const struct wf_credentials *older,
 			    uint64_t until_ns)
 {
 	if (!c->has_key || !older->has_key)
 		return false;
 	if (!strcmp(c->key.id, older->key.id)) {
-		c->older = older->older;
+		copy_key(&c->older, &older->older);
 		c->older_until_ns = atomic_load(&older->older_until_ns);
 		return false;
 	}
-	c->older = older->key;
+	copy_key(&c->older, &older->key);
 	c->older_until_ns = until_ns;
 	return true;
 }
@@ -339,7 +350,8 @@ void wf_credentials_forget_older(struct wf_credentials *c)
 {
 	pthread_mutex_lock(&c->lock);
 	c->older_until_ns = 0;
-	wf_secret_wipe(&c->older.psk);
+	if (c->older.psk)
+		wf_secret_wipe(c->older.psk);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -359,8 +371,8 @@ void wf_credentials_put(struct wf_credentials *c)
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	SSL_CTX_free(c->tls);
-	wf_secret_wipe(&c->key.psk);
-	wf_secret_wipe(&c->older.psk);
+	wf_secret_heap_give(c->key.psk);
+	wf_secret_heap_give(c->older.psk);
 	pthread_mutex_destroy(&c->lock);
 	free(c->peers);
 	free(c);

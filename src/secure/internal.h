@@ -15,7 +15,7 @@
 
 /* The key of a key file. */
 struct wf_credentials_key {
-	struct wf_secret psk;     /* derived from the file */
+	struct wf_secret *psk;    /* derived from the file; of the secret heap */
 	char id[WF_KEY_ID_BYTES]; /* names the key to peers, and tells nothing of it */
 };
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "secure/secret_heap.h"
+
 /* Make the key of a generation from @secret, and the secret of the next generation. */
 static int make_key(const struct wf_ratchet *r, const struct wf_secret *secret,
 		    struct wf_seal **seal, struct wf_secret *next)
@@ -23,15 +25,23 @@ static int make_key(const struct wf_ratchet *r, const struct wf_secret *secret,
 int wf_ratchet_begin(struct wf_ratchet *r, enum wf_seal_cipher cipher,
 		     const struct wf_secret *secret, bool seals)
 {
+	int err;
+
 	*r = (struct wf_ratchet){ .cipher = cipher, .seals = seals };
-	return make_key(r, secret, &r->seal, &r->next);
+	r->next = wf_secret_heap_take();
+	if (!r->next)
+		return -ENOMEM;
+	err = make_key(r, secret, &r->seal, r->next);
+	if (err)
+		wf_ratchet_end(r);
+	return err;
 }
 
 void wf_ratchet_end(struct wf_ratchet *r)
 {
 	wf_seal_free(r->seal);
 	wf_seal_free(r->last);
-	wf_secret_wipe(&r->next);
+	wf_secret_heap_give(r->next);
 	*r = (struct wf_ratchet){ 0 };
 }
 
@@ -41,7 +51,7 @@ static void advance(struct wf_ratchet *r, struct wf_seal *seal, struct wf_secret
 	wf_seal_free(r->last);
 	r->last = r->seal;
 	r->seal = seal;
-	r->next = *next;
+	*r->next = *next;
 	r->generation++;
 	wf_secret_wipe(next);
 }
@@ -56,7 +66,7 @@ int wf_ratchet_seal(struct wf_ratchet *r, const void *clear, size_t clear_count,
 	if (r->number >= WF_RATCHET_NUMBER_MAX)
 		return -EOVERFLOW;
 	if (r->number / WF_RATCHET_COUNT != r->generation) {
-		err = make_key(r, &r->next, &seal, &next);
+		err = make_key(r, r->next, &seal, &next);
 		if (err)
 			return err;
 		advance(r, seal, &next);
@@ -106,7 +116,7 @@ int wf_ratchet_open(struct wf_ratchet *r, uint64_t number, const void *clear, si
 		seal = r->seal;
 	else if (generation + 1 == r->generation)
 		seal = r->last;
-	else if (ahead && (err = make_key(r, &r->next, &seal, &next)))
+	else if (ahead && (err = make_key(r, r->next, &seal, &next)))
 		return err;
 	if (!seal)
 		return -EBADMSG;

@@ -23,7 +23,8 @@ struct wf_ratchet {
 	bool seals;
 	uint64_t number;      /* the next to seal with; of a reader: above the highest read */
 	uint64_t generation;  /* generation of @seal: number / WF_RATCHET_COUNT */
-	struct wf_secret next; /* makes the next key, and the secret after it */
+	/* The secret, in the secret heap, of which the next key and the secret after it come. */
+	struct wf_secret *next;
 	struct wf_seal *seal;
 	struct wf_seal *last; /* a reader's key before, for late messages; NULL: none */
 	/* numbers that a reader has read: bit n % WF_RATCHET_WINDOW for number n */

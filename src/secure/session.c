@@ -170,6 +170,7 @@ static int say_refused(struct wf_session *s, struct wf_error *e)
 /* Take note of who the peer is.  -EKEYREJECTED: nobody is proven. */
 static int prove(struct wf_session *s, struct wf_error *e)
 {
+	static const struct wf_secret none;
 	X509 *cert;
 
 	if (s->credentials->has_key) {
@@ -177,6 +178,9 @@ static int prove(struct wf_session *s, struct wf_error *e)
 		if (!SSL_session_reused(s->tls))
 			return wf_error_set(e, -EKEYREJECTED,
 					    "it has not proved that it has our key");
+		/* libssl keeps the key as long as the session, and has no more use for it. */
+		(void)SSL_SESSION_set1_master_key(SSL_get_session(s->tls), none.bytes,
+						  sizeof(none.bytes));
 		strcpy(s->identity, s->credentials->key.id);
 	} else {
 		cert = SSL_get0_peer_certificate(s->tls);

@@ -77,7 +77,7 @@ static void replace_on(enum wf_world_shape shape)
 	wf_world_connect(0, 1);
 	assert_true(seals(0)->on);
 	for (unsigned i = 1; i <= 3; i++) {
-		before = seals(0)->secret;
+		before = *seals(0)->secret;
 		begin(i, &send, &recv);
 		for (unsigned steps = 0; steps < 40 * i; steps++)
 			wf_world_step();
@@ -89,8 +89,8 @@ static void replace_on(enum wf_world_shape shape)
 
 		assert_int_equal(rekeyed(0), i);
 		assert_int_equal(rekeyed(1), 0);
-		assert_false(are_same(&seals(0)->secret, &before));
-		assert_true(are_same(&seals(0)->secret, &seals(1)->secret));
+		assert_false(are_same(seals(0)->secret, &before));
+		assert_true(are_same(seals(0)->secret, seals(1)->secret));
 		assert_true(seals(0)->on && seals(1)->on);
 		begin(10 + i, &send, &recv);
 		end(send);
@@ -118,20 +118,20 @@ static void a_door_that_is_cut_changes_no_keys_of_the_epoch(void **state)
 	wf_keys_use("sealed");
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	wf_world_connect(0, 1);
-	before = seals(0)->secret;
+	before = *seals(0)->secret;
 	wf_world_cut_door(0, 1);
 	wf_world_pass(3 * S);
-	assert_true(are_same(&seals(0)->secret, &before));
-	assert_false(are_same(&seals(0)->next, &before));
-	assert_true(are_same(&seals(0)->next, &seals(1)->next));
+	assert_true(are_same(seals(0)->secret, &before));
+	assert_false(are_same(seals(0)->next, &before));
+	assert_true(are_same(seals(0)->next, seals(1)->next));
 	assert_int_equal(rekeyed(0), 0);
 
 	wf_link_rail_failed(wf_world_link(0), "the test says so");
 	begin(1, &send, &recv);
 	end(send);
 	end(recv);
-	assert_false(are_same(&seals(0)->secret, &before));
-	assert_true(are_same(&seals(0)->secret, &seals(1)->secret));
+	assert_false(are_same(seals(0)->secret, &before));
+	assert_true(are_same(seals(0)->secret, seals(1)->secret));
 	wf_world_end();
 	wf_keys_use(NULL);
 }

@@ -362,11 +362,11 @@ static void a_key_that_is_forgotten_is_gone_from_memory(void **state)
 
 	(void)state;
 	assert_true(wf_credentials_succeed(newer, older, NEVER_NS));
-	assert_memory_not_equal(&newer->older.psk, &none, sizeof(none));
+	assert_memory_not_equal(newer->older.psk, &none, sizeof(none));
 	wf_credentials_forget_older(newer);
-	assert_memory_equal(&newer->older.psk, &none, sizeof(none));
+	assert_memory_equal(newer->older.psk, &none, sizeof(none));
 	assert_false(wf_credentials_have_older(newer));
-	assert_memory_not_equal(&newer->key.psk, &none, sizeof(none));
+	assert_memory_not_equal(newer->key.psk, &none, sizeof(none));
 	wf_credentials_put(newer);
 	wf_credentials_put(older);
 }

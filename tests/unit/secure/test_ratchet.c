@@ -240,7 +240,7 @@ static void the_key_changes_with_the_count(void **state)
 	struct message m;
 
 	(void)state;
-	first = reader.next;
+	first = *reader.next;
 	for (uint64_t number = 0; number < 2 * WF_RATCHET_COUNT + 10; number++) {
 		m = seal_next();
 		assert_int_equal(m.number, number);
@@ -249,8 +249,8 @@ static void the_key_changes_with_the_count(void **state)
 		assert_int_equal(reader.generation, number / WF_RATCHET_COUNT);
 	}
 	/* Secrets of keys that were in use are gone on both sides. */
-	assert_memory_not_equal(&reader.next, &first, sizeof(first));
-	assert_memory_equal(&reader.next, &writer.next, sizeof(first));
+	assert_memory_not_equal(reader.next, &first, sizeof(first));
+	assert_memory_equal(reader.next, writer.next, sizeof(first));
 	assert_null(writer.last);
 }
 
