@@ -10,6 +10,8 @@
  *   --seed N        of what is done to whom; without it, 1
  *   --key FILE      members prove themselves by it, and all that they say is sealed
  *   --rekey MS      put a new key into that file every so many ms
+ *   --certificates MS  members prove themselves by certificates, of an authority of which another
+ *                   takes the place, one of three steps every so many ms
  *   --rounds N      N rounds of random harm, shared among the providers
  *   --timings N     N deaths of each kind and provider: how soon survivors know
  *   --soak SECONDS  full load on all cores: nobody is taken for dead
@@ -48,7 +50,7 @@ static struct {
 	uint64_t seed;
 	unsigned rounds, timings, soak_seconds;
 	const char *key; /* path of the members' key file; NULL: they have none */
-	unsigned hosts, loss, delay_ms, cuts_ms, rekey_ms;
+	unsigned hosts, loss, delay_ms, cuts_ms, rekey_ms, certificates_ms;
 } asked = { .seed = 1 };
 
 /* Of all rounds. */
@@ -173,7 +175,7 @@ static bool measure_all(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: chaos [--provider NAME] [--seed N] [--rounds N] [--timings N] "
-			"[--soak SECONDS] [--key FILE [--rekey MS]] "
+			"[--soak SECONDS] [--key FILE [--rekey MS] | --certificates MS] "
 			"[--hosts N [--loss PERCENT] [--delay MS] [--cuts MS]]\n");
 	return 2;
 }
@@ -185,7 +187,7 @@ static const struct {
 	{ "--rounds", &asked.rounds }, { "--timings", &asked.timings },
 	{ "--soak", &asked.soak_seconds }, { "--hosts", &asked.hosts },
 	{ "--loss", &asked.loss }, { "--delay", &asked.delay_ms }, { "--cuts", &asked.cuts_ms },
-	{ "--rekey", &asked.rekey_ms },
+	{ "--rekey", &asked.rekey_ms }, { "--certificates", &asked.certificates_ms },
 };
 
 static bool understand_number(const char *name, const char *value)
@@ -215,7 +217,7 @@ static bool understand(int argc, char **argv)
 			return false;
 	}
 	return (!asked.hosts || (asked.hosts > 1 && asked.hosts <= CREW_MAX)) &&
-	       (asked.key || !asked.rekey_ms) &&
+	       (asked.key || !asked.rekey_ms) && !(asked.key && asked.certificates_ms) &&
 	       (asked.hosts || !(asked.loss || asked.delay_ms || asked.cuts_ms));
 }
 
@@ -242,7 +244,9 @@ int main(int argc, char **argv)
 	if (asked.key)
 		setenv("WEFT_KEY_FILE", asked.key, 1);
 	if (asked.rekey_ms)
-		rotation_begin(asked.key, asked.rekey_ms);
+		rotation_of_key(asked.key, asked.rekey_ms);
+	if (asked.certificates_ms)
+		rotation_of_certificates(asked.certificates_ms);
 	if (asked.cuts_ms)
 		weather_begin(asked.cuts_ms, asked.seed);
 	if (asked.rounds)
@@ -251,7 +255,6 @@ int main(int argc, char **argv)
 		good &= soak_run(offered, offered_count, asked.soak_seconds, asked.seed);
 	if (asked.timings)
 		good &= measure_all();
-	if (asked.rekey_ms)
-		printf("%u new keys\n", rotation_count());
+	rotation_end();
 	return good ? 0 : 1;
 }

@@ -136,7 +136,8 @@ static void do_open(const char *arguments)
 	me.options = (struct weft_node_options){
 		.size = sizeof(me.options),
 		.mode = strcmp(mode, "manual") ? WEFT_THREADED : WEFT_MANUAL,
-		.security = getenv("WEFT_KEY_FILE") ? WEFT_SECURITY_SEALED : WEFT_SECURITY_OPEN,
+		.security = getenv("WEFT_KEY_FILE") || getenv("WEFT_CERT") ?
+				    WEFT_SECURITY_SEALED : WEFT_SECURITY_OPEN,
 		.provider = me.provider,
 		.listen = addresses[config.self],
 		.log = getenv("CHAOS_LOG") ? log_line : NULL,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "judge.h"
+#include "rotation.h"
 #include "round.h"
 
 #define MEMBERS 2u
@@ -47,16 +48,18 @@ static bool end(struct crew *crew)
 		all.failed += c.failed;
 		all.bytes += c.bytes;
 		all.lost += c.lost;
+		all.resumed += c.resumed;
 		all.pool_bytes += c.pool_bytes;
 		all.fds += c.fds;
 	}
 	verdict = judge(crew);
 	crew_fini(crew);
 	good = !verdict.broken && !all.lost && !all.pool_bytes && !all.fds && all.ended;
-	printf("%-8s %10" PRIu64 " operations, %" PRIu64 " cancelled or out of time, %" PRIu64
-	       " GiB, %" PRIu64 " peers lost: %s\n",
-	       crew->provider, all.ended, all.failed, all.bytes >> 30, all.lost,
-	       good ? "ok" : "FAILED");
+	printf("%-8s %10" PRIu64 " operations, %" PRIu64 " cancelled or out of time, %u failed "
+	       "without a reason, %" PRIu64 " GiB, %" PRIu64 " peers lost, %" PRIu64
+	       " links resumed: %s\n",
+	       crew->provider, all.ended, all.failed, verdict.broken, all.bytes >> 30, all.lost,
+	       all.resumed, good ? "ok" : "FAILED");
 	return good;
 }
 
@@ -69,6 +72,8 @@ bool soak_run(const char *const *providers, unsigned count, unsigned seconds, ui
 	for (unsigned i = 0; i < count; i++)
 		begin(&crews[i], providers[i], seed + i, i ? 0 : cores);
 	crew_sleep_until(now_ns() + seconds * SECOND);
+	for (unsigned i = 0; i < count; i++)
+		good &= rotation_ends_the_first(providers[i], crews[i].members[0].address);
 	for (unsigned i = 0; i < count; i++)
 		good &= end(&crews[i]);
 	return good;

@@ -11,7 +11,7 @@
 
 /*
  * Run for @seconds.  False: a peer was lost, an operation failed without a reason, or a node left
- * something behind.
+ * something behind, or one with what members proved themselves by at first was let in at last.
  */
 bool soak_run(const char *const *providers, unsigned count, unsigned seconds, uint64_t seed);
 
