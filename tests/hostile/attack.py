@@ -3,11 +3,10 @@
 
 Stated figures, each with its reason:
 """
-import functools
 import os
-import tempfile
 import time
 
+import credentials
 import door
 from nodes import Newcomers, Node, POOL_BYTES, Pulse, Watch
 from rail import Broken
@@ -62,9 +61,18 @@ class Attack:
         self.pool = POOL_BYTES if options.pop('pool', False) else 0
         self.prefix = options.pop('prefix', ())
         self.newcomers = options.pop('newcomers', True)
-        self.key = options.pop('key', False)
+        self.modes = options.pop('modes', credentials.MODES)
+        self.why = options.pop('why', '')
         self.settings = options
         self.name = function.__name__
+
+    def mode(self, asked):
+        """The mode to make it in where this one is asked for.  Skip: it has no meaning there."""
+        if asked in self.modes:
+            return asked
+        if asked == 'open':     # the lane without a mode has all that there is
+            return self.modes[-1]
+        raise Skip(self.why or 'it is made in the mode %s' % self.modes[-1])
 
 
 def attack(sentence, **options):
@@ -76,8 +84,9 @@ def attack(sentence, **options):
     take beside the pool; left: bytes that it may keep for those that have gone,
     as it does with tensors that came whole; pool: it uses the pool, which is
     beside both and does not shrink; prefix: a command around the
-    attacked; newcomers: False where no new client is expected; key: the
-    attacked and its clients share one, and all is sealed; others: its environment.
+    attacked; newcomers: False where no new client is expected; modes: those of
+    weft_security(7) in which it has a meaning, and why: why not in the others;
+    others: the environment of the attacked.
     """
     def keep(function):
         ATTACKS.append(Attack(function, sentence, **options))
@@ -197,31 +206,24 @@ def make(a, field, outcome):
     return ''
 
 
-@functools.cache
-def key_folder():
-    """A folder, gone with this process, with a key of the attacked and its clients."""
-    folder = tempfile.TemporaryDirectory(prefix='weft-hostile.')
-    key = os.path.join(folder.name, 'key')
-    with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o400), 'wb') as out:
-        out.write(os.urandom(32))
-    return folder
-
-
-def play(a, build, quick):
-    """Make one attack; its Outcome."""
+def play(a, build, quick, mode):
+    """Make one attack in a mode; its Outcome."""
     outcome = Outcome()
+    try:
+        credentials.use(a.mode(mode))
+    except Skip as skip:
+        outcome.skipped = str(skip)
+        return outcome
     seconds = a.quick_seconds if quick else a.seconds
     factor = SANITIZED_RSS_FACTOR if build.is_sanitized else 1
     quota = (a.quota + a.pool + SLACK) * factor
-    secure = dict(WEFT_SECURITY='sealed', WEFT_KEY_FILE=os.path.join(key_folder().name, 'key')) \
-        if a.key else {}
-    server = Node(build, 'server', a.prefix, a.files_max, **secure, **a.settings)
+    server = Node(build, 'server', a.prefix, a.files_max, **a.settings)
     if not server.address:
         outcome.failures.append('the node does not open: %s' % server.stop())
         return outcome
     shm = a.settings.get('WEFT_SHM', 'no')
-    pulse = Pulse(build, server, WEFT_SHM=shm, **secure)
-    newcomers = Newcomers(build, server, WEFT_SHM=shm, **secure) if a.newcomers else None
+    pulse = Pulse(build, server, WEFT_SHM=shm)
+    newcomers = Newcomers(build, server, WEFT_SHM=shm) if a.newcomers else None
     time.sleep(WARM_SECONDS * (1.5 if build.is_sanitized else 1))
     begin = time.monotonic()
     calm_ms = pulse.p99_ms(begin - WARM_SECONDS / 2, begin)[0]

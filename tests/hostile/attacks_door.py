@@ -15,6 +15,9 @@ from attack import STRANGERS_BYTES, attack
 FILES = 15000
 LIMIT = 1024
 
+# Greetings that do not go through TLS.
+PLAIN = dict(modes=('open',), why='it greets without TLS')
+
 
 def raise_files():
     """Let this process have many descriptors."""
@@ -81,7 +84,7 @@ def silent_doors(field):
 
 
 @attack('greetings a byte at a time keep nobody out', files_max=LIMIT, quota=STRANGERS_BYTES,
-        quick=False, seconds=8)
+        quick=False, seconds=8, **PLAIN)
 def slow_doors(field):
     raise_files()
     data = hello_data([])
@@ -96,7 +99,7 @@ def slow_doors(field):
 
 
 @attack('halves of greetings keep nobody out', files_max=LIMIT, quota=STRANGERS_BYTES,
-        quick=False)
+        quick=False, **PLAIN)
 def half_hellos(field):
     raise_files()
     data = hello_data([])
@@ -143,7 +146,7 @@ def renew(field, held, rails, most):
 
 
 @attack('valid greetings, renewed all the time, keep no new client out', files_max=LIMIT,
-        quota=STRANGERS_BYTES, seconds=20, quick=5)
+        quota=STRANGERS_BYTES, seconds=20, quick=5, **PLAIN)
 def valid_hellos(field):
     raise_files()
     held, count = [], 0
@@ -156,7 +159,7 @@ def valid_hellos(field):
 
 
 @attack('valid greetings without a rail in common, renewed, keep no new client out',
-        files_max=LIMIT, quota=STRANGERS_BYTES, seconds=20, quick=False)
+        files_max=LIMIT, quota=STRANGERS_BYTES, seconds=20, quick=False, **PLAIN)
 def valid_railless(field):
     raise_files()
     held, count = [], 0

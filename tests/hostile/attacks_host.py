@@ -11,6 +11,7 @@ OWN_MOUNTS = ('unshare', '-m', 'sh', '-c', 'eval "$0" || exit 99; exec "$@"')
 OWN_NET = ('unshare', '-n', 'sh', '-c', 'eval "$0" || exit 99; exec "$@"')
 NOBODY = 65534
 BIG = '@3000000'
+KEYLESS = dict(modes=('open',), why='with a key the kernel is not asked whose process dials')
 
 
 def need(*command):
@@ -105,7 +106,7 @@ def ping_as(build, uid, address, security=''):
 
 
 @attack('a node on loopback takes none but its own user, unless it is open', seconds=20,
-        newcomers=False)
+        newcomers=False, **KEYLESS)
 def other_user(field):
     if os.geteuid():
         raise Skip('only root has other users')
@@ -124,7 +125,7 @@ def other_user(field):
 
 
 @attack('a node on loopback dials no node of another user, unless it is open', seconds=20,
-        newcomers=False)
+        newcomers=False, **KEYLESS)
 def other_server(field):
     if os.geteuid():
         raise Skip('only root has other users')

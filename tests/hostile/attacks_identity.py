@@ -5,6 +5,7 @@ import socket
 import subprocess
 import time
 
+import credentials
 import door
 import frames
 from attack import attack
@@ -215,7 +216,7 @@ def strange_drain(field):
     field.expect(peer.echo() is not None, 'the stranger gets no answer')
     result = subprocess.run(
         [field.build.program('weft'), 'call', field.address, 'grpc.health.v1.Health/Check', '{}'],
-        env=dict(field.build.environment, WEFT_SHM='no'), stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=60)
+        env=dict(field.build.environment, WEFT_SHM='no', **credentials.settings()),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
     field.expect('SERVING' in result.stdout, 'a call ends with %r' % result.stdout.strip()[-200:])
     peer.close()

@@ -13,6 +13,7 @@ from attacks_door import LIMIT, close_all, connect_many, hello_data, raise_files
 ALERT = 0x15            # a record of TLS
 RECORD_HEAD_BYTES = 5
 ALERT_BYTES = RECORD_HEAD_BYTES + 2
+KEYED = ('keyed', 'sealed')
 
 
 def client_hello(**settings):
@@ -52,7 +53,7 @@ def is_refusal(heard):
     return not heard or (len(heard) == ALERT_BYTES and heard[0] == ALERT)
 
 
-@attack('a stranger hears a refusal of TLS and nothing else', key=True, quota=STRANGERS_BYTES)
+@attack('a stranger hears a refusal of TLS and nothing else', modes=KEYED, quota=STRANGERS_BYTES)
 def strangers_words(field):
     """Greetings without TLS, handshakes without a key, of other versions, and damaged ones."""
     hello = client_hello()
@@ -74,7 +75,7 @@ def strangers_words(field):
     return '%d times' % count
 
 
-@attack('ten thousand handshakes that are begun and left keep nobody out', key=True,
+@attack('ten thousand handshakes that are begun and left keep nobody out', modes=KEYED,
         files_max=LIMIT, quota=STRANGERS_BYTES, seconds=8, quick=3)
 def half_handshakes(field):
     raise_files()
@@ -91,7 +92,7 @@ def half_handshakes(field):
     return '%d handshakes, %d held' % (count, len(held))
 
 
-@attack('handshakes without a key, one after the other, keep nobody out', key=True,
+@attack('handshakes without a key, one after the other, keep nobody out', modes=KEYED,
         files_max=LIMIT, quota=STRANGERS_BYTES, quick=False)
 def refused_handshakes(field):
     raise_files()

@@ -3,6 +3,7 @@
 import itertools
 import time
 
+import credentials
 import door
 import frames
 from attack import STRANGERS_BYTES, attack
@@ -105,7 +106,8 @@ def stray_frames(field):
     while field.on():
         for change in (dict(seq=peer.sent + 7), dict(seq=peer.sent - 1), dict(epoch=0),
                        dict(epoch=9), dict(token=peer.hello['token'] ^ 1),
-                       dict(link=peer.hello['link'] + 1), dict(version=4), dict(flags=1)):
+                       dict(link=peer.hello['link'] + 1), dict(version=4),
+                       dict(flags=0 if credentials.is_keyed() else frames.SEALED_FRAME)):
             values = dict(seq=peer.sent)
             values.update(change)
             peer.say(frames.DATA, echo, **values)

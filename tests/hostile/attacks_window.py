@@ -311,10 +311,10 @@ def offend(field, window, offences, neighbour):
 @lasting('records about windows that break the rules end their link alone', quick=2, seconds=20)
 def broken_records(field):
     window, neighbour = Window(field), Peer(field.address)
-    _, address, key = lent(field, neighbour, window)
+    loan = lent(field, neighbour, window)
     offences = {what: [record] for what, record in bad_records(window.name).items()}
     figures = offend(field, window, offences, neighbour)
-    field.expect(neighbour.rail.read(8, address, key) == b'.' * 8,
+    field.expect(neighbour.fetch(8, *loan) == b'.' * 8,
                  "another link's loan can't be read any more")
     neighbour.close()
     field.expect(window.is_sound() == 0, 'a put that breaks the rules counts')
@@ -711,15 +711,15 @@ def returned_loan(field):
     window, count = Window(field), 0
     while field.on() and count < 20:
         peer = Peer(field.address)
-        offer, address, key = lent(field, peer, window)
-        field.expect(peer.rail.read(8, address, key) == b'.' * 8, 'a loan is not readable')
+        loan = lent(field, peer, window)
+        field.expect(peer.fetch(8, *loan) == b'.' * 8, 'a loan is not readable')
         for _ in range(2):
-            say(peer, frames.PULLED, frames.small(offer))
-        say(peer, frames.RESUME, frames.small(offer, 5))
+            say(peer, frames.PULLED, frames.small(loan[0]))
+        say(peer, frames.RESUME, frames.small(loan[0], 5))
         again = wait_for(peer, frames.OFFER, 5)
         field.expect(again is not None and again[8] == 0, 'what was given back is offered again')
         try:
-            read = peer.rail.read(8, address, key)
+            read = peer.fetch(8, *loan)
         except Broken:
             read = None
         field.expect(read is None, 'a loan is read after it was given back')

@@ -10,6 +10,10 @@ import socket
 import struct
 import time
 
+import credentials
+import seals
+import tls
+
 # The versions that this speaker understands; the link uses the highest common one.
 WIRE_MIN, WIRE_MAX = 8, 8
 
@@ -35,6 +39,7 @@ MESSAGES = {
         'checksums': (16, 'int'), 'checksum': (17, 'int'),
         'compressions': (18, 'int'), 'lanes': (19, 'int'), 'side': (20, 'int'),
         'proofs': (21, 'int'), 'dials': (22, 'int'),
+        'cipher': (23, 'int'),
     },
     'Refuse': {'status': (1, 'int'), 'text': (2, 'bytes')},
     'Try': {'epoch': (1, 'int'), 'mine': (2, 'int'), 'yours': (3, 'int')},
@@ -160,8 +165,8 @@ def hello(**changes):
     facts = dict(wire_min=WIRE_MIN, wire_max=WIRE_MAX, incarnation=os.urandom(16),
                  name='stranger', address='', manual=0, link=1, token=2,
                  rails=[], record_bytes_max=1 << 20, lost_ns=3 * 10**9,
-                 resume_link=0, resume_token=0, security='open', checksums=1,
-                 checksum=0, compressions=1, lanes=0)
+                 resume_link=0, resume_token=0, security=credentials.mode, checksums=1,
+                 checksum=0, compressions=1, lanes=0, cipher=0)
     facts.update(changes)
     return facts
 
@@ -183,12 +188,58 @@ class Closed(Exception):
 
 
 class Door:
-    """A connection to a node's door."""
+    """A connection to a node's door, through TLS where the mode says so."""
 
     def __init__(self, address, timeout=5):
         self.socket = socket.create_connection(host_and_port(address), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.input = b''
+        self.session = tls.Session(*credentials.psk()) if credentials.is_keyed() else None
+        if self.session:
+            try:
+                self.shake_hands(time.monotonic() + timeout)
+            except Closed:
+                self.close()
+                raise
+
+    def shake_hands(self, end):
+        """Begin the session.  Closed: the node refuses it, or says nothing in time."""
+        try:
+            while not self.session.handshake():
+                self.send_raw(self.session.due())
+                if not self.wait(end):
+                    raise Closed('no handshake')
+                self.session.take(self.receive_raw())
+            self.send_raw(self.session.due())
+        except tls.Failed as error:
+            raise Closed(str(error)) from error
+
+    def secret(self):
+        """The secret of a link whose hellos were said in this session."""
+        return self.session.export(seals.EXPORTER, seals.SECRET_BYTES)
+
+    def send_raw(self, data):
+        """Send bytes over the connection as they are."""
+        try:
+            self.socket.sendall(data)
+        except OSError as error:
+            raise Closed(str(error)) from error
+
+    def receive_raw(self):
+        """Bytes that have come over the connection."""
+        try:
+            data = self.socket.recv(1 << 16)
+        except OSError as error:
+            raise Closed(str(error)) from error
+        if not data:
+            raise Closed('end of the connection')
+        return data
+
+    def wait(self, end):
+        """Wait for bytes.  False: none came in time."""
+        ready = select.poll()
+        ready.register(self.socket, select.POLLIN)
+        return bool(ready.poll(max(0, end - time.monotonic()) * 1000))
 
     def send(self, kind, **values):
         """Say one message."""
@@ -196,10 +247,13 @@ class Door:
 
     def send_bytes(self, data):
         """Say bytes as they are.  Closed: nobody hears them."""
-        try:
-            self.socket.sendall(data)
-        except OSError as error:
-            raise Closed(str(error)) from error
+        if self.session:
+            try:
+                self.session.say(data)
+            except tls.Failed as error:
+                raise Closed(str(error)) from error
+            data = self.session.due()
+        self.send_raw(data)
 
     def take(self):
         """The next message that has come whole, or None."""
@@ -222,17 +276,13 @@ class Door:
             found = self.take()
             if found:
                 return found
-            ready = select.poll()
-            ready.register(self.socket, select.POLLIN)
-            if not ready.poll(max(0, end - time.monotonic()) * 1000):
+            if not self.wait(end):
                 return None
+            data = self.receive_raw()
             try:
-                data = self.socket.recv(1 << 16)
-            except OSError as error:
+                self.input += self.session.hear(data) if self.session else data
+            except tls.Failed as error:
                 raise Closed(str(error)) from error
-            if not data:
-                raise Closed('end of the connection')
-            self.input += data
 
     def greet(self, timeout=5, **changes):
         """Say hello and return the fields of the answer.  Closed: it is refused."""

@@ -2,17 +2,23 @@
 """Frames and records, as weft_wire(7) gives them: bytes from numbers and back."""
 import struct
 
+from seals import SEAL_BYTES
+
 HEADER = struct.Struct('<BBHIQQIIIIQHHI')
 RECORD = struct.Struct('<BBHII')
 FRAME_BYTES = 16384
-ROOM_IN_FRAME = FRAME_BYTES - HEADER.size
+ROOM_IN_FRAME = FRAME_BYTES - HEADER.size - SEAL_BYTES  # in each mode the same
 U32 = 0xffffffff
+
+SEALED_FRAME = 1    # a flag of frames
+NUMBER_MAX = 2**48 - 1
 
 DATA, CONTROL, ANSWER, PING, PONG, READY = range(1, 7)
 
 (TENSOR, CALL, REPLY, PULLED, RESUME, OFFER, ECHO, ECHOED, ABORT, CHECK, SUMS,
  RELEASED, REQUEST, RESPONSE, GRANT_REQUESTS, GRANT_RESPONSES, ATTACHMENT, DRAIN,
- SPREAD, LANE, FILLED, TAKEN, PUSH, ASK, LEND, BLOCKS, NOTED) = range(1, 28)
+ SPREAD, LANE, FILLED, TAKEN, PUSH, ASK, LEND, BLOCKS, NOTED, SEAL,
+ SEALED, OPENED) = range(1, 31)
 WITHDRAW, WITHDRAWN, CANCEL, RETURN, RETURNED = range(32, 37)
 
 # Flags of records.
@@ -27,21 +33,31 @@ NO_DEADLINE = 2**64 - 1
 
 
 def frame(kind, link, token, epoch, *, version, seq=0, ack=0, credit=0, room=0,
-          records=(), flags=0, count=None):
-    """A frame of whole records; count lies about their number."""
+          records=(), flags=0, count=None, number=0):
+    """The header and the body of a frame of whole records; count lies about how many."""
     body = b''.join(records)
     return HEADER.pack(version, kind, flags, len(body), link, token, epoch, seq & U32,
                        ack & U32, credit & U32, room,
-                       len(records) if count is None else count, 0, 0) + body
+                       len(records) if count is None else count,
+                       number >> 32, number & U32), body
 
 
-def parse(data):
-    """A dict of a frame's header, and its records as (type, flags, bytes)."""
+def parse(data, opened=None):
+    """A dict of a frame's header, and its records as (type, flags, bytes).
+
+    opened gives the body of a sealed one, for the header's bytes, what follows and the number.
+    None: it does not verify.
+    """
     names = ('version', 'kind', 'flags', 'body_bytes', 'link', 'token', 'epoch', 'seq',
-             'ack', 'credit', 'room', 'count')
+             'ack', 'credit', 'room', 'count', 'high', 'low')
     header = dict(zip(names, HEADER.unpack_from(data)))
     header['records'] = []
     at = HEADER.size
+    if opened:
+        body = opened(data[:at], data[at:], header['high'] << 32 | header['low'])
+        if body is None or not header['flags'] & SEALED_FRAME:
+            return None
+        data = data[:at] + body
     for _ in range(header['count']):
         kind, flags, _, count, _ = RECORD.unpack_from(data, at)
         at += RECORD.size
@@ -207,6 +223,23 @@ def ask(number, window, at, count, flags=0):
 def lend(number, status=0, body=None):
     """A LEND."""
     return struct.pack('<QB', number, status) + (body if body is not None else no_body())
+
+
+def seal(offer, pull_id, ranges, *, read=1, again=0, opened=0, priority=0, count=None):
+    """A SEAL; count lies about how many ranges there are."""
+    return struct.pack('<QQIIQBB', offer, pull_id, read, again, opened, priority,
+                       len(ranges) if count is None else count) + \
+        b''.join(struct.pack('<QQ', at, some) for at, some in ranges)
+
+
+SEALED_HEAD = struct.Struct('<QIIBQIQQ')
+
+
+def sealed(pull_id, read, again, status=0, *, parcel=0, epoch=0, address=0, key=0,
+           secret=bytes(32), tag=bytes(SEAL_BYTES)):
+    """A SEALED."""
+    return SEALED_HEAD.pack(pull_id, read, again, status, parcel, epoch, address, key) + \
+        secret + tag
 
 
 def units(number):

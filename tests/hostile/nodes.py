@@ -9,6 +9,8 @@ import tempfile
 import threading
 import time
 
+import credentials
+
 ANSWER_LIMIT = 60   # a victim's operations end by themselves within 15 s
 PULSE_MS = 10
 NEW_LIMIT = 15
@@ -59,7 +61,7 @@ class Node:
 
         environment = dict(build.environment, WEFT_SHM='no', WEFT_SECURITY='open',
                            WEFT_POOL_BYTES=str(POOL_BYTES), WEFT_STALL='0')
-        environment.update(settings)
+        environment.update(credentials.settings(), **settings)
         self.errors = tempfile.TemporaryFile('w+', errors='replace')
         self.process = subprocess.Popen(
             list(prefix) + [build.program('tests/hostile/victim'), name], env=environment,
@@ -200,7 +202,7 @@ class Newcomers:
     def __init__(self, build, server, **settings):
         self.build, self.address = build, server.address
         self.settings = dict(WEFT_SHM='no', WEFT_CONNECT_TIMEOUT='%ds' % NEW_LIMIT)
-        self.settings.update(settings)
+        self.settings.update(credentials.settings(), **settings)
         self.times = []     # seconds that each took, those that were served
         self.failures = []
         self.ended = threading.Event()

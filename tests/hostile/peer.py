@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A peer that dials: greeting, rail, frames in order, credits, and nothing that it must say."""
+"""A peer that dials: greeting, rail, frames in order, credits, and nothing that it must say.
+
+In the modes keyed and sealed it seals its frames, and in the mode sealed it answers
+SEAL with parcels of what it has offered.
+"""
+import itertools
 import struct
 import time
 
+import credentials
 import door
 import frames
+import parcels
 import rail
+import seals
 from rail import Broken
 
 PING_PAUSE = 0.1
@@ -31,6 +39,13 @@ class Peer:
         self.keeps = True       # records that come are kept in self.records
         self.records = []
         self.heard = []         # door messages other than beats
+        self.sending = self.receiving = None    # keys of frames
+        self.number = 0         # of the next sealed frame
+        self.unverified = 0     # frames of the node whose seal is wrong
+        self.owner = parcels.Owner() if credentials.is_sealed() else None
+        self.answers = True     # each SEAL is answered
+        self.owed = []          # records that wait for credit
+        self.reads = itertools.count(1)
         self.said = dict(link=1, token=2)
         self.said.update(hello)
         self.said.setdefault('rails', [door.rail(**rail.facts())])
@@ -55,8 +70,28 @@ class Peer:
         """Try the rail: the message, and the connection with its connect data."""
         index, facts = self.place()
         self.door.send('try', epoch=self.epoch, mine=0, yours=index)
-        data = struct.pack('<QQI', self.hello['link'], self.hello['token'], self.epoch)
-        self.rail = rail.Rail(facts['address'], data)
+        if credentials.is_keyed():
+            self.take_keys()
+        self.rail = rail.Rail(facts['address'], self.request(facts['address']))
+
+    def cipher(self):
+        """The cipher that both sides use."""
+        return max(self.said.get('cipher', 0), self.hello['cipher'])
+
+    def take_keys(self):
+        """Begin with the keys of this epoch."""
+        secret = self.door.secret()
+        self.sending, self.receiving = (
+            seals.Direction(secret, self.epoch, side, self.cipher())
+            for side in (seals.DIALLER, seals.ACCEPTOR))
+        self.number = 0
+
+    def request(self, address):
+        """The connect data for the rail at an address."""
+        if not credentials.is_keyed():
+            return struct.pack('<QQI', self.hello['link'], self.hello['token'], self.epoch)
+        data = struct.pack('<QII', self.hello['link'], self.epoch, 0)
+        return data + seals.proof(self.door.secret(), data, address)
 
     def come_up(self):
         """Connect, ask until the acceptor answers, and say that this side is ready."""
@@ -77,8 +112,12 @@ class Peer:
         values = dict(link=self.hello['link'], token=self.hello['token'], epoch=self.epoch,
                       version=self.version, ack=self.received, credit=self.credit_out,
                       room=self.room_out, records=records)
+        if self.sending:
+            values.update(token=0, flags=frames.SEALED_FRAME, number=self.number)
+            self.number += 1
         values.update(changes)
-        return frames.frame(kind, **values)
+        header, body = frames.frame(kind, **values)
+        return self.sending.seal(header, body, values['number']) if self.sending else header + body
 
     def post(self, data, limit=5):
         """Hand bytes to the rail, however long it is full."""
@@ -98,8 +137,12 @@ class Peer:
         while True:
             data = self.rail.receive()
             if data is None:
+                self.pay()
                 return out
-            f = frames.parse(data)
+            f = frames.parse(data, self.receiving and self.receiving.open)
+            if not f:
+                self.unverified += 1
+                continue
             out.append(f)
             if frames.older(self.credit_in, f['credit']):
                 self.credit_in = f['credit']
@@ -112,10 +155,29 @@ class Peer:
             if fresh:
                 self.received = (self.received + 1) & frames.U32
                 self.credit_out += 1 if self.renews else 0
+            if fresh and self.owner:
+                self.own(f['records'])
             if self.keeps and (fresh or f['kind'] == frames.CONTROL):
                 self.records += f['records']
             if f['kind'] == frames.CONTROL:
                 self.rail.send(self.frame(frames.ANSWER, seq=f['seq']))
+
+    def own(self, records):
+        """Do what the owner of bodies must when these records have come."""
+        for kind, _, data in records:
+            if kind == frames.SEAL and self.answers:
+                answer = self.owner.parcel(data, self.cipher(), self.epoch)
+                self.owed += [frames.record(frames.SEALED, answer)] if answer else []
+            elif kind == frames.OPENED:
+                self.owner.opened(*struct.unpack_from('<QQ', data))
+
+    def pay(self):
+        """Send what is owed, as far as there is credit."""
+        while self.owed and self.credits():
+            if not self.rail.send(self.frame(frames.DATA, self.owed[:1], seq=self.sent)):
+                return
+            self.sent = (self.sent + 1) & frames.U32
+            self.owed.pop(0)
 
     def hear_door(self):
         """Answer beats and keep what else comes through the door."""
@@ -151,8 +213,11 @@ class Peer:
             if time.monotonic() > end or not on():
                 return False
             time.sleep(NAP if turns > 4 else 0)
-        self.post(self.frame(frames.DATA, records, seq=self.sent))
+        if self.owner:
+            records = [self.owner.offered(record) for record in records]
+        number = self.sent
         self.sent = (self.sent + 1) & frames.U32
+        self.post(self.frame(frames.DATA, records, seq=number))
         return True
 
     def flood(self, records, on, limit=PATIENCE):
@@ -206,6 +271,42 @@ class Peer:
             time.sleep(NAP)
         return time.monotonic() - begun
 
+    def await_record(self, kind, wanted, limit=10):
+        """The bytes of the first record of a type of which wanted() holds, or None."""
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            for found, _, data in self.records:
+                if found == kind and wanted(data):
+                    return data
+            self.pump()
+            time.sleep(NAP)
+        return None
+
+    def ask_parcel(self, offer, pull, ranges, limit=10):
+        """Ask for a parcel; what SEALED says, or None: nothing in time."""
+        read = next(self.reads)
+        self.send_data([frames.record(frames.SEAL, frames.seal(offer, pull, ranges, read=read))])
+        data = self.await_record(frames.SEALED, lambda data: parcels.Sealed(data).read == read,
+                                 limit)
+        return parcels.Sealed(data) if data else None
+
+    def open_parcel(self, said, count):
+        """Read a parcel and open it; None: it can't be read, or its tag is another."""
+        data = self.rail.read(count, said.address, said.key)
+        return data and seals.open_parcel(self.cipher(), data, said.secret, said.tag)
+
+    def fetch(self, count, offer, address, key):
+        """The first bytes of what the node offers, or None: it does not let this side read."""
+        if not self.owner:
+            return self.rail.read(count, address, key)
+        pull = offer ^ 1 << 63
+        said = self.ask_parcel(offer, pull, [(0, count)])
+        if not said or said.status:
+            return None
+        plain = self.open_parcel(said, count)
+        self.send_data([frames.record(frames.OPENED, frames.small(pull, said.parcel))])
+        return plain
+
     def stay(self, seconds, on=lambda: True):
         """Live on for a while."""
         end = time.monotonic() + seconds
@@ -231,4 +332,6 @@ class Peer:
         if self.rail:
             self.rail.close()
         self.rail = None
+        if self.owner:
+            self.owner.close()
         self.door.close()

@@ -32,7 +32,8 @@ struct hostile_fabric {
 
 struct buffer {
 	uint8_t bytes[BUFFER_BYTES];
-	int sends; /* it is of those that send, and under way */
+	size_t count; /* bytes of the frame that has come */
+	int sends;    /* it is of those that send, and under way */
 };
 
 struct hostile_rail {
@@ -42,6 +43,8 @@ struct hostile_rail {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	struct buffer *buffers; /* those that receive, then those that send */
+	struct buffer **late;   /* frames that came while something was read, the oldest first */
+	int late_count;
 	int receives, next_send, read_done;
 };
 
@@ -162,7 +165,8 @@ struct hostile_rail *hostile_connect(struct hostile_fabric *f, const void *addre
 	r->receives = receives;
 	r->info = fi_dupinfo(f->info);
 	r->buffers = calloc((size_t)(receives + SENDS_MAX), sizeof(*r->buffers));
-	if (!r->info || !r->buffers)
+	r->late = calloc((size_t)receives, sizeof(*r->late));
+	if (!r->info || !r->buffers || !r->late)
 		goto close;
 	free(r->info->src_addr);
 	r->info->src_addr = NULL;
@@ -183,7 +187,7 @@ close:
 }
 
 /* One completion: the buffer that received, or NULL; -EAGAIN: none; else the rail is broken. */
-static int complete(struct hostile_rail *r, struct buffer **received, size_t *count)
+static int complete(struct hostile_rail *r, struct buffer **received)
 {
 	struct fi_cq_msg_entry entry;
 	ssize_t n = fi_cq_read(r->cq, &entry, 1);
@@ -208,9 +212,19 @@ static int complete(struct hostile_rail *r, struct buffer **received, size_t *co
 	if (b && b >= r->buffers + r->receives) {
 		b->sends = 0;
 	} else if (b) {
+		b->count = entry.len;
 		*received = b;
-		*count = entry.len;
 	}
+	return 0;
+}
+
+/* The oldest frame that has come, or as complete(). */
+static int next_frame(struct hostile_rail *r, struct buffer **received)
+{
+	if (!r->late_count)
+		return complete(r, received);
+	*received = r->late[0];
+	memmove(r->late, r->late + 1, (size_t)--r->late_count * sizeof(*r->late));
 	return 0;
 }
 
@@ -243,10 +257,10 @@ int hostile_receive(struct hostile_rail *r, void *bytes, size_t room)
 	ssize_t n;
 	int rc;
 
-	while (!(rc = complete(r, &b, &count))) {
+	while (!(rc = next_frame(r, &b))) {
 		if (!b)
 			continue;
-		count = count < room ? count : room;
+		count = b->count < room ? b->count : room;
 		memcpy(bytes, b->bytes, count);
 		rc = post_receive(r, b);
 		return rc ? rc : (int)count;
@@ -269,13 +283,12 @@ void *hostile_register(struct hostile_fabric *f, void *at, size_t bytes, uint64_
 	return mr;
 }
 
-/* Read the peer's memory: 0, or why not.  Frames that come meanwhile are lost. */
+/* Read the peer's memory: 0, or why not.  Frames that come meanwhile are received later. */
 int hostile_read(struct hostile_rail *r, void *into, size_t bytes, uint64_t address, uint64_t key,
 		 int limit_ms)
 {
 	int64_t until = now_ms() + limit_ms;
 	struct buffer *b;
-	size_t count;
 	int rc;
 
 	r->read_done = 0;
@@ -283,11 +296,11 @@ int hostile_read(struct hostile_rail *r, void *into, size_t bytes, uint64_t addr
 	if (rc)
 		return rc;
 	while (!r->read_done && now_ms() < until) {
-		rc = complete(r, &b, &count);
+		rc = complete(r, &b);
 		if (rc && rc != -FI_EAGAIN)
 			return rc;
 		if (b)
-			(void)post_receive(r, b);
+			r->late[r->late_count++] = b;
 	}
 	return r->read_done == 1 ? 0 : r->read_done ? r->read_done : -FI_ETIMEDOUT;
 }
@@ -307,6 +320,7 @@ void hostile_close(struct hostile_rail *r)
 		(void)fi_close(&r->eq->fid);
 	if (r->info)
 		fi_freeinfo(r->info);
+	free(r->late);
 	free(r->buffers);
 	free(r);
 }

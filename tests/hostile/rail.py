@@ -10,6 +10,7 @@ RECEIVES = 128  # receive buffers of a rail, as many credits as it ever promises
 
 _library = None
 _fabric = None
+_registered = {}    # buffers, by address and key
 
 
 class Broken(Exception):
@@ -60,7 +61,14 @@ def register(memory):
     if not _library.hostile_register(_fabric, ctypes.addressof(memory), ctypes.sizeof(memory),
                                      ctypes.byref(key)):
         raise Broken('memory is not registered')
-    return ctypes.addressof(memory) if ask()[3] else 0, key.value
+    name = ctypes.addressof(memory) if ask()[3] else 0, key.value
+    _registered[name] = memory
+    return name
+
+
+def memory(address, key):
+    """The buffer that is registered so, or None."""
+    return _registered.get((address, key))
 
 
 class Rail:
