@@ -13,6 +13,11 @@
 #include "secure/internal.h"
 
 #define RECORD_BYTES_MAX 16384 /* a TLS record has no more */
+/*
+ * Messages of TLS that a proven peer may send: new keys, and tickets of who listens.  Each new key
+ * costs a derivation and an answer, and brings no data.  A door's messages never need one.
+ */
+#define AFTER_PROOF_MAX 32u
 
 struct wf_session {
 	SSL *tls;
@@ -20,6 +25,7 @@ struct wf_session {
 	struct wf_credentials *credentials;
 	bool proven;
 	bool failed; /* a read has: OpenSSL would call the next one an end */
+	unsigned after_proof; /* messages of TLS that have come since the proof */
 	char identity[WF_IDENTITY_BYTES];
 };
 
@@ -68,6 +74,20 @@ static bool expect_name(SSL *tls, const char *host)
 	return SSL_set1_host(tls, host) && SSL_set_tlsext_host_name(tls, host);
 }
 
+/* Count a message of TLS's own that has come since the handshake. */
+static void count_message(int is_sent, int version, int type, const void *bytes, size_t count,
+			  SSL *tls, void *arg)
+{
+	struct wf_session *s = arg;
+
+	(void)version;
+	(void)bytes;
+	(void)count;
+	(void)tls;
+	if (!is_sent && s->proven && type == SSL3_RT_HANDSHAKE)
+		s->after_proof++;
+}
+
 int wf_session_new(struct wf_credentials *credentials, const char *host, bool older,
 		   struct wf_session **session)
 {
@@ -88,6 +108,8 @@ int wf_session_new(struct wf_credentials *credentials, const char *host, bool ol
 	BIO_set_mem_eof_return(s->in, -1); /* no bytes yet is no end */
 	BIO_set_mem_eof_return(s->out, -1);
 	SSL_set_bio(s->tls, s->in, s->out);
+	SSL_set_msg_callback(s->tls, count_message);
+	SSL_set_msg_callback_arg(s->tls, s);
 	/* Data that offer_key() of credentials.c asks for. */
 	if (older && !SSL_set_app_data(s->tls, &s->credentials->older))
 		goto fail;
@@ -220,6 +242,11 @@ ssize_t wf_session_read(struct wf_session *s, void *bytes, size_t count, struct 
 		return wf_error_set(e, -EBADMSG, "the session has failed before");
 	ERR_clear_error();
 	rc = SSL_read_ex(s->tls, bytes, count, &got);
+	if (s->after_proof > AFTER_PROOF_MAX) {
+		s->failed = true;
+		ERR_clear_error();
+		return wf_error_set(e, -EBADMSG, "it changes the session's keys without end");
+	}
 	if (rc == 1)
 		return (ssize_t)got;
 	rc = SSL_get_error(s->tls, rc);

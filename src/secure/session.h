@@ -48,7 +48,7 @@ int wf_session_shake(struct wf_session *session, struct wf_error *e);
 /*
  * Read what the peer has sent.  Returns the number of bytes; 0: the peer has ended the session;
  * -EAGAIN: feed more, or the handshake is not done.  Any other error, with a sentence: the bytes do
- * not verify, or the peer refuses us.
+ * not verify, the peer refuses us, or it changes its keys without end.
  */
 ssize_t wf_session_read(struct wf_session *session, void *bytes, size_t count,
 			struct wf_error *e);

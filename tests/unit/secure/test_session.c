@@ -1278,6 +1278,40 @@ static void the_end_that_a_peer_announces_is_read_after_its_data(void **state)
 	SSL_SESSION_free(raw_key);
 }
 
+/* Have OpenSSL's end change its key @count times, and ask for as many changes of the other end. */
+static void change_keys(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		assert_int_equal(SSL_key_update(dialler.raw, SSL_KEY_UPDATE_REQUESTED), 1);
+		assert_int_equal(SSL_do_handshake(dialler.raw), 1);
+	}
+	carry(&dialler, &listener, FLIGHT_BYTES_MAX);
+}
+
+static void a_peer_that_changes_its_key_without_end_is_refused(void **state)
+{
+	struct wf_error error = { 0 };
+	uint8_t bytes[16];
+
+	(void)state;
+	open_raw_with_key(false);
+	pump();
+	expect_both_done();
+
+	change_keys(32);
+	assert_int_equal(SSL_write(dialler.raw, "hello", 5), 5);
+	carry(&dialler, &listener, FLIGHT_BYTES_MAX);
+	assert_int_equal(wf_session_read(listener.session, bytes, sizeof(bytes), &error), 5);
+
+	change_keys(1);
+	assert_int_equal(SSL_write(dialler.raw, "hello", 5), 5);
+	carry(&dialler, &listener, FLIGHT_BYTES_MAX);
+	assert_int_equal(wf_session_read(listener.session, bytes, sizeof(bytes), &error), -EBADMSG);
+	expect_says(&error, "changes the session's keys without end");
+	assert_int_equal(wf_session_read(listener.session, bytes, sizeof(bytes), &error), -EBADMSG);
+	SSL_SESSION_free(raw_key);
+}
+
 /* A session that goes before its handshake has ended, and one that never began, leave nothing. */
 static void a_session_may_be_freed_at_any_time(void **state)
 {
@@ -1345,6 +1379,7 @@ int main(void)
 		WITH_FOLDER(a_changed_byte_of_data_is_an_error_and_never_data),
 		WITH_FOLDER(records_out_of_order_or_again_do_not_verify),
 		WITH_FOLDER(the_end_that_a_peer_announces_is_read_after_its_data),
+		WITH_FOLDER(a_peer_that_changes_its_key_without_end_is_refused),
 		WITH_FOLDER(a_session_may_be_freed_at_any_time),
 	};
 
