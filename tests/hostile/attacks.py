@@ -11,4 +11,5 @@ import attacks_rail             # noqa: F401
 import attacks_window           # noqa: F401
 import attacks_broadcast        # noqa: F401
 import attacks_landing          # noqa: F401
+import attacks_seals            # noqa: F401
 import attacks_work             # noqa: F401

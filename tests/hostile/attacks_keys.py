@@ -9,11 +9,11 @@ import time
 import door
 from attack import STRANGERS_BYTES, attack
 from attacks_door import LIMIT, close_all, connect_many, hello_data, raise_files, send_all
+from credentials import KEYED
 
 ALERT = 0x15            # a record of TLS
 RECORD_HEAD_BYTES = 5
 ALERT_BYTES = RECORD_HEAD_BYTES + 2
-KEYED = ('keyed', 'sealed')
 
 
 def client_hello(**settings):

@@ -7,6 +7,8 @@ import tempfile
 import seals
 
 MODES = ('open', 'keyed', 'sealed')
+KEYED = MODES[1:]
+SEALED = MODES[2:]
 KEY_BYTES = 32
 
 mode = 'open'

@@ -26,6 +26,7 @@ class Peer:
     """A link to a node, over tcp, that is up when the constructor returns."""
 
     def __init__(self, node, up=True, credit=rail.RECEIVES - 8, room=1 << 40, **hello):
+        self.node = node
         self.door = door.Door(node)
         self.rail = None
         self.epoch = 1
@@ -58,6 +59,24 @@ class Peer:
         except (Broken, door.Closed):
             self.close()
             raise
+
+    def redial(self):
+        """Go on through another connection to the door, as after the end of the first."""
+        fresh = door.Door(self.node)
+        try:
+            self.hello = fresh.greet(**dict(self.said, resume_link=self.hello['link'],
+                                            resume_token=self.hello['token']))
+        except door.Closed:
+            fresh.close()
+            raise
+        self.door.close()
+        self.door = fresh
+
+    def renew_rail(self, epoch=None):
+        """Give up the rail in use for another one, of the next epoch or of another."""
+        self.rail.close()
+        self.epoch = self.epoch + 1 if epoch is None else epoch
+        self.come_up()
 
     def place(self):
         """The index and the fields of the peer's rail over tcp."""
@@ -108,7 +127,11 @@ class Peer:
         raise Broken('no pong')
 
     def frame(self, kind, records=(), **changes):
-        """The bytes of a frame as this link would send it now, but for the changes."""
+        """The bytes of a frame as this link would send it now, but for the changes.
+
+        keys: those of another direction or epoch to seal it with.
+        """
+        keys = changes.pop('keys', self.sending)
         values = dict(link=self.hello['link'], token=self.hello['token'], epoch=self.epoch,
                       version=self.version, ack=self.received, credit=self.credit_out,
                       room=self.room_out, records=records)
@@ -117,7 +140,7 @@ class Peer:
             self.number += 1
         values.update(changes)
         header, body = frames.frame(kind, **values)
-        return self.sending.seal(header, body, values['number']) if self.sending else header + body
+        return keys.seal(header, body, values['number']) if keys else header + body
 
     def post(self, data, limit=5):
         """Hand bytes to the rail, however long it is full."""

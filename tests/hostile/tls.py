@@ -10,6 +10,7 @@ READ_BYTES = 1 << 16
 TLS1_3 = 0x0304
 SET_MIN_VERSION, SET_MAX_VERSION = 123, 124     # SSL_CTRL_SET_..._PROTO_VERSION of openssl/ssl.h
 WANT_READ = 2                                   # SSL_ERROR_WANT_READ
+UPDATE_REQUESTED = 1                            # SSL_KEY_UPDATE_REQUESTED
 SET_TAG, GET_TAG = 17, 16                       # EVP_CTRL_AEAD_..._TAG of openssl/evp.h
 TAG_BYTES, NONCE_BYTES = 16, 12
 
@@ -36,6 +37,7 @@ PROTOTYPES = {
         ('SSL_read', number, [pointer, pointer, number]),
         ('SSL_write', number, [pointer, text, number]),
         ('SSL_get_error', number, [pointer, number]),
+        ('SSL_key_update', number, [pointer, number]),
         ('SSL_export_keying_material', number, [pointer, pointer, size, text, size, pointer, size,
                                                 number])),
     'libcrypto.so.3': (
@@ -154,6 +156,13 @@ class Session:
             if count <= 0:
                 return out
             out += self.buffer.raw[:count]
+
+    def update_key(self):
+        """Change this side's key, and ask the other side to change its own."""
+        library().ERR_clear_error()
+        if library().SSL_key_update(self.at, UPDATE_REQUESTED) != 1:
+            raise Failed(reason('key update'))
+        self.handshake()
 
     def export(self, label, count):
         """So many secret bytes that both sides of the session know, without a context."""

@@ -551,6 +551,18 @@ static void run_dump(struct victim *v)
 	printf("dump OK \"\"\n");
 }
 
+/* count: frames that were refused, and what came too late. */
+static void run_count(struct victim *v)
+{
+	struct weft_counters counters = WEFT_COUNTERS_INIT;
+
+	if (weft_node_counters(v->node, &counters))
+		failed("count");
+	else
+		printf("count OK \"%llu %llu\"\n", (unsigned long long)counters.frames_refused,
+		       (unsigned long long)counters.late_dropped);
+}
+
 static const struct command commands[] = {
 	{ "ping", run_ping },     { "send", run_send },   { "expect", run_expect },
 	{ "take", run_take },     { "pulse", run_pulse }, { "trim", run_trim },
@@ -559,7 +571,7 @@ static const struct command commands[] = {
 	{ "sound", run_sound },   { "note", run_note },   { "put", run_put },
 	{ "get", run_get },       { "cast", run_cast },   { "uncast", run_uncast },
 	{ "follow", run_follow }, { "push", run_push },   { "landing", run_landing },
-	{ "landed", run_landed },
+	{ "landed", run_landed }, { "count", run_count },
 };
 
 static void obey(struct victim *v, const char *line)
