@@ -54,6 +54,7 @@ struct wf_above_offers {
 	uint32_t ours_count;    /* our offers that the peer may be reading */
 	struct wf_map map;      /* answers by the peer's id of the offer */
 	struct wf_list all;     /* answers, the oldest first */
+	uint64_t fetched_bytes; /* buffers into which the peer's sealed bodies are read now */
 };
 
 /* Parts in steps: struct wf_part of the tensor floor. */

@@ -38,6 +38,13 @@ int wf_fetch_open(struct wf_pull *pull)
 	return 0;
 }
 
+/* Count @bytes more, or with a negative number fewer, in buffers for @pull. */
+static void count_room(struct wf_pull *pull, int64_t bytes)
+{
+	pull->transfer->fetched_bytes += (uint64_t)bytes;
+	pull->link->offers.fetched_bytes += (uint64_t)bytes;
+}
+
 /* Give the buffer of @f back, and its parcel; without memory to say so that is kept for a while. */
 static void rest(struct wf_pull *pull, struct wf_fetch *f)
 {
@@ -46,6 +53,7 @@ static void rest(struct wf_pull *pull, struct wf_fetch *f)
 	wf_grant_close(&f->grant);
 	wf_pool_give(&pull->transfer->engine->fetched, f->chunk);
 	f->chunk = NULL;
+	count_room(pull, -(int64_t)f->room);
 	f->room = 0;
 	if (f->parcel && (f->offered || !wf_message_post_small(pull->link, pull->yield.priority,
 							       WF_RECORD_OPENED, pull->id,
@@ -85,15 +93,25 @@ void wf_fetch_close(struct wf_pull *pull)
 	pull->fetches = NULL;
 }
 
-/* Take a buffer for @bytes.  -EAGAIN: not now. */
+/*
+ * Take a buffer for @bytes.  -EAGAIN: not now.  An owner may never answer: for the bodies of a peer
+ * that has some there is half of what is left, so that others have room.
+ */
 static int take_chunk(struct wf_pull *pull, struct wf_fetch *f, uint64_t bytes)
 {
 	struct wf_pool *pool = &pull->transfer->engine->fetched;
+	uint64_t left, room = wf_parcels_room(bytes), has;
 
 	if (bytes <= f->room)
 		return 0;
 	rest(pull, f);
-	return wf_parcels_take(pool, bytes, &f->chunk, &f->room) ? -EAGAIN : 0;
+	left = WF_FETCHED_BYTES - pull->transfer->fetched_bytes;
+	has = pull->link->offers.fetched_bytes;
+	if (room > left || (has && has + room > left / 2) ||
+	    wf_parcels_take(pool, bytes, &f->chunk, &f->room))
+		return -EAGAIN;
+	count_room(pull, (int64_t)f->room);
+	return 0;
 }
 
 /* Where a parcel can be read. */

@@ -29,6 +29,7 @@ struct wf_transfer {
 	uint32_t waiting_count;  /* outgoing bodies whose link has no rail yet */
 	struct wf_pace pace;     /* pace of all pulls */
 	struct wf_parcels parcels;
+	uint64_t fetched_bytes;  /* buffers of all fetches (fetch.h) */
 	struct wf_views views;
 	struct wf_sender_sums_common summers;
 	struct wf_kinds kinds;   /* for copies to and from devices */
