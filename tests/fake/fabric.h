@@ -21,7 +21,7 @@
 enum wf_fake_fault {
 	WF_FAKE_EAGAIN, WF_FAKE_FAIL, WF_FAKE_LOSE, WF_FAKE_AGAIN, WF_FAKE_STICK, WF_FAKE_TWICE,
 	WF_FAKE_NOBODY, WF_FAKE_SHUFFLE, WF_FAKE_REORDER, WF_FAKE_SLOW, WF_FAKE_REFUSE, WF_FAKE_FLIP,
-	WF_FAKE_HOLD, WF_FAKE_BREAK, WF_FAKE_FAULTS
+	WF_FAKE_HOLD, WF_FAKE_BREAK, WF_FAKE_TAMPER, WF_FAKE_FAULTS
 };
 
 /* Chances are out of 1000.  All zero: a perfect network without delay. */
@@ -45,6 +45,7 @@ struct wf_fake {
 	unsigned stick;       /* a read never ends */
 	unsigned twice;       /* a completion comes twice */
 	unsigned nobody;      /* a completion with a NULL context comes besides */
+	unsigned tamper;      /* a message comes with one wrong bit */
 	unsigned flip_end;    /* the last byte of a message of more than 128 bytes is wrong */
 	const void *flip_at;  /* a byte that is wrong whenever a peer reads it */
 	bool shuffle;         /* completions in any order, but receives of a connection in order */
@@ -59,6 +60,8 @@ struct wf_fake {
 	bool reads_alone;     /* a read needs no progress at the owner of the memory */
 	/* Told of each fault, and of its two nodes (equal: no other node has a part). */
 	void (*fault)(enum wf_fake_fault fault, unsigned node, unsigned other);
+	/* Told of each message that leaves.  NULL: nobody is. */
+	void (*sent)(const void *bytes, size_t count);
 };
 
 /* Start a network.  The knobs may be turned later through wf_fake_knobs. */

@@ -35,6 +35,10 @@ static void meet(struct fake_ep *ep)
 			memcpy(r->bytes, t->copy, t->count);
 			if (t->count > 128 && fake_chance(fake_net.knobs.flip_end))
 				((uint8_t *)r->bytes)[t->count - 1] ^= 1;
+			if (t->count && fake_chance(fake_net.knobs.tamper)) {
+				((uint8_t *)r->bytes)[fake_draw() % t->count] ^= 1 << fake_draw() % 8;
+				fake_tell(WF_FAKE_TAMPER, t->from_node, t->to_node);
+			}
 			fake_net.arrived++;
 			fake_cq_tell(ep, (struct cq_entry){ .context = r->context,
 							    .flags = FI_MSG | FI_RECV, .len = t->count });
@@ -47,6 +51,8 @@ static void meet(struct fake_ep *ep)
 /* The bytes of @t leave for @to. */
 static void send_off(struct thing *t, struct fake_ep *ep, struct fake_ep *to)
 {
+	if (fake_net.knobs.sent)
+		fake_net.knobs.sent(t->copy, t->count);
 	t->kind = ARRIVE;
 	t->to = to->id;
 	t->to_node = fake_node_of(to);

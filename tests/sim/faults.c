@@ -58,6 +58,7 @@ static const struct kind kinds[WF_FAULTS] = {
 	[WF_FAULT_DRAIN] = { true, false, 1, 0, 0, 0 },
 	[WF_FAULT_LANE] = { true, false, 6, 300 * MS, 600 * MS, 4 },
 	[WF_FAULT_REKEY] = { true, false, 2, 50 * MS, 100 * MS, 3 },
+	[WF_FAULT_TAMPER] = { true, false, 2, 200 * MS, 300 * MS, 300, 3 },
 };
 
 static const char *const networks[] = { WF_WORLD_NET_1, WF_WORLD_NET_2 };
@@ -135,6 +136,7 @@ static void told(enum wf_fake_fault fault, unsigned node, unsigned other)
 		[WF_FAKE_FLIP] = WF_FAULT_FLIP,
 		[WF_FAKE_HOLD] = WF_FAULT_CREDIT,
 		[WF_FAKE_BREAK] = WF_FAULT_RAIL,
+		[WF_FAKE_TAMPER] = WF_FAULT_TAMPER,
 	};
 	enum wf_fault kind = ours[fault];
 
@@ -303,6 +305,9 @@ static bool turn_knob(enum wf_fault fault, unsigned level)
 		return true;
 	case WF_FAULT_FLIP:
 		fake->flip = level;
+		return true;
+	case WF_FAULT_TAMPER:
+		fake->tamper = level;
 		return true;
 	default:
 		return false;
@@ -532,6 +537,7 @@ void wf_faults_plan(const struct wf_faults_config *given)
 		unsigned chance = config.chance * WF_MAX(kinds[i].weight, 1u);
 
 		if (!kinds[i].count || i == WF_FAULT_DRAIN || i == WF_FAULT_LANE || i == WF_FAULT_REKEY ||
+		    i == WF_FAULT_TAMPER ||
 		    !wf_chance_in_100(chance) ||
 		    (config.harmless && !kinds[i].harmless) ||
 		    (config.same_host && kinds[i].hosts_only) ||
@@ -557,6 +563,12 @@ void wf_faults_plan_rekey(void)
 {
 	if (wf_chance_in_100(60))
 		plan_kind(WF_FAULT_REKEY);
+}
+
+void wf_faults_plan_tamper(void)
+{
+	if (wf_chance_in_100(50))
+		plan_kind(WF_FAULT_TAMPER);
 }
 
 bool wf_faults_has(enum wf_fault fault)

@@ -28,6 +28,8 @@ void wf_faults_plan_drain(void);
 void wf_faults_plan_lane(void);
 /* Plan that the nodes, which have a key file, get another one, in some runs: drawn after all else. */
 void wf_faults_plan_rekey(void);
+/* Plan that somebody changes frames, which are sealed, in some runs: drawn after all else. */
+void wf_faults_plan_tamper(void);
 
 /* Does the plan have faults of that kind? */
 bool wf_faults_has(enum wf_fault fault);

@@ -24,6 +24,7 @@
 #include "tests/sim/staying.h"
 #include "tests/sim/traffic.h"
 #include "util/clock.h"
+#include "wire/frame.h"
 
 #define MS WF_NS_PER_MS
 #define S WF_NS_PER_S
@@ -133,10 +134,26 @@ static bool is_connected(void)
 	return run.shape == WF_WORLD_CONNECTED || run.shape == WF_WORLD_LANES;
 }
 
-/* Are bodies sealed, which those within one host are not? */
+/* Are frames sealed, which those within one host are not? */
+static bool are_frames_sealed(void)
+{
+	return run.security && run.shape != WF_WORLD_SAME_HOST;
+}
+
+/* Are bodies sealed as well? */
 static bool is_sealed(void)
 {
-	return run.security && !strcmp(run.security, "sealed") && run.shape != WF_WORLD_SAME_HOST;
+	return are_frames_sealed() && !strcmp(run.security, "sealed");
+}
+
+/* A message leaves a node: it is a frame, which must be sealed. */
+static void expect_sealed(const void *bytes, size_t count)
+{
+	struct wf_frame frame;
+
+	assert_int_equal(wf_frame_get(bytes, count, &frame), 0);
+	if (!frame.sealed)
+		fail_msg("a frame leaves in clear");
 }
 
 /* What a node needs in this run once it is open. */
@@ -182,6 +199,10 @@ static void plan(struct wf_tally *tally)
 	wf_faults_plan_lane();
 	if (run.security)
 		wf_faults_plan_rekey();
+	if (are_frames_sealed()) {
+		wf_faults_plan_tamper();
+		wf_fake_knobs()->sent = expect_sealed;
+	}
 	wf_traffic_plan_meddlers(&traffic);
 	checks = (struct wf_checker_config){
 		.connected = is_connected(),
@@ -365,7 +386,7 @@ void wf_run_seed(uint64_t seed, unsigned nodes, unsigned workers, struct wf_tall
 	wf_world_pass(100 * MS); /* what was dropped is told */
 	wf_checker_finish(run.nodes);
 	/* With keys there are none, either, where nobody has met anybody. */
-	if (!run.security || run.shape == WF_WORLD_SAME_HOST)
+	if (!are_frames_sealed())
 		assert_int_equal(wf_nonces_used(), 0);
 	wf_traffic_release();
 	wf_flight_land(lies, lie_count, S);

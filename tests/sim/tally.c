@@ -29,6 +29,7 @@ const char *const wf_tally_faults[WF_FAULTS] = {
 	[WF_FAULT_DRAIN] = "drain",
 	[WF_FAULT_LANE] = "lane",
 	[WF_FAULT_REKEY] = "rekey",
+	[WF_FAULT_TAMPER] = "tamper",
 	[WF_FAULT_ABORT] = "abort",
 	[WF_FAULT_END] = "end",
 	[WF_FAULT_CANCEL] = "cancel",

@@ -35,6 +35,7 @@ enum wf_fault {
 	WF_FAULT_DRAIN,     /* a node takes no more calls */
 	WF_FAULT_LANE,      /* a network of two falls silent, or its connections break */
 	WF_FAULT_REKEY,     /* the nodes get another key, one after the other */
+	WF_FAULT_TAMPER,    /* messages come with a wrong bit; only where frames are sealed */
 	WF_FAULT_ABORT,     /* a step is aborted */
 	WF_FAULT_END,       /* a step is ended, in the middle of it */
 	WF_FAULT_CANCEL,
