@@ -596,7 +596,7 @@ static int open_core(void)
 
 static void a_core_file_has_no_secret_of_nodes_that_lived(void **state)
 {
-	uint8_t *buffer = test_malloc(BUFFER_BYTES);
+	static uint8_t buffer[BUFFER_BYTES];
 	int status, fd;
 	pid_t child;
 
@@ -604,7 +604,6 @@ static void a_core_file_has_no_secret_of_nodes_that_lived(void **state)
 	skip_with_sanitizers();
 	if (!are_cores_written_here()) {
 		print_message("the kernel writes no core files to where a process is\n");
-		test_free(buffer);
 		skip();
 	}
 	child = fork();
@@ -626,7 +625,6 @@ static void a_core_file_has_no_secret_of_nodes_that_lived(void **state)
 	search_file(fd, 0, (unsigned long)lseek(fd, 0, SEEK_END), buffer, "the core file");
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(secrets_found(), 0);
-	test_free(buffer);
 }
 
 static int begin(void **state)
