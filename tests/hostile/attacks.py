@@ -12,4 +12,5 @@ import attacks_window           # noqa: F401
 import attacks_broadcast        # noqa: F401
 import attacks_landing          # noqa: F401
 import attacks_seals            # noqa: F401
+import attacks_parcels          # noqa: F401
 import attacks_work             # noqa: F401

@@ -14,11 +14,14 @@ import door
 import frames
 import rail
 import seals
+import tls
 from attacks_window import LIMIT, Window, goes_on, lasting, lent, live, say
 from credentials import KEYED
 from peer import Peer
 from rail import Broken
 
+# scripts/check makes a few of these by their names, and --quick none.
+KEYED_LANE = dict(modes=KEYED, quick=False)
 REFUSED = 0xbad     # the number of echoes that must not be answered
 OPEN_REQUEST = struct.Struct('<QQI')
 
@@ -70,10 +73,10 @@ def dropped(field, peer, made):
 
 
 @lasting('a second implementation is served with each cipher, and with keys of later epochs',
-         seconds=10, modes=KEYED)
+         seconds=10, **KEYED_LANE)
 def later_keys(field):
     window = Window(field)
-    for cipher in (seals.AES, seals.CHACHA):
+    for cipher in (tls.AES, tls.CHACHA):
         peer = Peer(field.address, cipher=cipher)
         field.expect(peer.cipher() == cipher, 'the node prefers another cipher')
         for change in (lambda: None, peer.renew_rail, peer.redial, peer.renew_rail,
@@ -91,7 +94,7 @@ def later_keys(field):
 
 
 @lasting('a second implementation is served when keys change with the count, both ways',
-         seconds=60, modes=KEYED, quick=False)
+         seconds=60, **KEYED_LANE)
 def ratchet(field):
     peer, count = Peer(field.address), seals.STEP_FRAMES + 1000
     heard = 0
@@ -123,7 +126,7 @@ def damaged(data, rng):
 
 
 @lasting('frames whose seal does not verify are counted and dropped, and their link goes on',
-         quick=1.5, modes=KEYED)
+         **KEYED_LANE)
 def damaged_frames(field):
     peer, rng, count = Peer(field.address), random.Random(1), 0
     while field.on():
@@ -135,7 +138,7 @@ def damaged_frames(field):
     return '%d frames' % count
 
 
-@lasting('a sealed frame that is replayed is dropped, soon and late', quick=1.5, modes=KEYED)
+@lasting('a sealed frame that is replayed is dropped, soon and late', **KEYED_LANE)
 def replayed_frames(field):
     peer, numbers, count = Peer(field.address), itertools.count(1 << 20), 0
     peer.say(frames.PING)
@@ -171,7 +174,7 @@ def foreign_keys(peer):
 
 
 @lasting('a frame of an older epoch, of another direction, link or cipher is dropped', seconds=6,
-         quick=3, modes=KEYED)
+         **KEYED_LANE)
 def foreign_frames(field):
     peer, other, count = Peer(field.address), Peer(field.address), 0
     keys, old = [], []
@@ -190,8 +193,7 @@ def foreign_frames(field):
     return '%d frames' % count
 
 
-@lasting('a frame of an older ratchet step or of one far ahead is dropped at once', quick=2,
-         modes=KEYED)
+@lasting('a frame of an older ratchet step or of one far ahead is dropped at once', **KEYED_LANE)
 def other_steps(field):
     peer, count = Peer(field.address), 0
     secret = peer.door.secret()
@@ -216,7 +218,7 @@ def other_steps(field):
     return '%d frames' % count
 
 
-@lasting('a frame without a seal is dropped on a sealed link', quick=1, modes=KEYED)
+@lasting('a frame without a seal is dropped on a sealed link', **KEYED_LANE)
 def unsealed_frames(field):
     peer, count = Peer(field.address), 0
     plain = dict(keys=None, number=0)
@@ -261,8 +263,8 @@ def requests(peer, other, address):
     yield 'an earlier epoch', early + seals.proof(secret, early, address)
 
 
-@lasting('a request for a rail with a wrong proof is rejected, and the right one taken', quick=2,
-         modes=KEYED)
+@lasting('a request for a rail with a wrong proof is rejected, and the right one taken',
+         **KEYED_LANE)
 def false_requests(field):
     other, count = Peer(field.address), 0
     while field.on():
@@ -290,8 +292,8 @@ def other_modes():
             if mode.split('\0')[0] != credentials.mode]
 
 
-@lasting('a hello of another mode is refused inside TLS, by a sentence that names both', quick=1,
-         modes=KEYED)
+@lasting('a hello of another mode is refused inside TLS, by a sentence that names both',
+         **KEYED_LANE)
 def rewritten_hello(field):
     count = 0
     while field.on():
@@ -308,7 +310,7 @@ def rewritten_hello(field):
     return '%d hellos' % count
 
 
-@lasting('a hello of a cipher that there is not is refused', quick=1, modes=KEYED)
+@lasting('a hello of a cipher that there is not is refused', **KEYED_LANE)
 def other_cipher(field):
     count = 0
     while field.on():
@@ -322,8 +324,8 @@ def other_cipher(field):
     return '%d hellos' % count
 
 
-@lasting('a second hello of another mode or cipher makes no frame less sealed', quick=3,
-         seconds=8, modes=KEYED)
+@lasting('a second hello of another mode or cipher makes no frame less sealed', seconds=8,
+         **KEYED_LANE)
 def second_hello(field):
     ended = count = 0
     changes = [dict(security=mode) for mode in other_modes()] + [dict(cipher=1), dict(cipher=9)]
@@ -345,7 +347,7 @@ def second_hello(field):
     return '%d hellos, %d links ended' % (count, ended)
 
 
-@lasting('a redial that names another mode makes no frame less sealed', quick=1, modes=KEYED)
+@lasting('a redial that names another mode makes no frame less sealed', **KEYED_LANE)
 def other_redial(field):
     peer, said, count = Peer(field.address), dict(), 0
     said.update(peer.said)
@@ -367,7 +369,7 @@ def other_redial(field):
 
 
 @lasting('bytes that are no record of its session close a door alone, and a redial goes on',
-         quick=2, modes=KEYED)
+         **KEYED_LANE)
 def broken_session(field):
     peer, count, rng = Peer(field.address), 0, random.Random(3)
     old = b''
@@ -396,7 +398,7 @@ def updates(session, count):
 
 
 @lasting('a session whose key changes without end, and that reads no answer, ends alone',
-         modes=KEYED, seconds=8)
+         **KEYED_LANE, seconds=8)
 def key_updates(field):
     peer = Peer(field.address)
     for turn in range(8):       # an honest peer may change its key now and then
@@ -417,7 +419,7 @@ def key_updates(field):
 
 
 @lasting('sessions that are resumed or renewed by strangers to their link take over no link',
-         quick=1, modes=KEYED)
+         **KEYED_LANE)
 def stolen_link(field):
     owner, thief, count = Peer(field.address), Peer(field.address), 0
     while field.on():

@@ -20,6 +20,16 @@ def use(name):
     mode = name
 
 
+def take_mode(words):
+    """Take --mode and its word out of the words; the mode, or '' where that is none."""
+    if '--mode' not in words:
+        return mode
+    at = words.index('--mode')
+    found = words[at + 1] if at + 1 < len(words) else ''
+    del words[at:at + 2]
+    return found if found in MODES else ''
+
+
 def is_keyed():
     """Does the door speak TLS, and are frames sealed?"""
     return mode != 'open'

@@ -191,6 +191,23 @@ def window_record(c, kind):
     return struct.pack('<Q', c.name()) + block_list(c, c.of(0, 1, 20))[0]
 
 
+def parcel_record(c, kind):
+    """A SEAL or a SEALED."""
+    if kind == frames.SEAL:
+        ranges = [(c.usual(0, place(c), c.number()), c.usual(c.rng.randint(1, 64), c.count()))
+                  for _ in range(c.usual(1, 4, 0, 5))]
+        return frames.seal(c.name(), c.name(), ranges, read=c.rng.getrandbits(3),
+                           again=c.rng.getrandbits(3), opened=c.usual(0, c.name()),
+                           priority=c.usual(0, 3, 4, 255),
+                           count=c.usual(len(ranges), 0, 5, 255))
+    fields = dict(parcel=c.name(), epoch=c.usual(1, 1, 0, 2), address=c.number(),
+                  key=c.number(), secret=c.rng.randbytes(32), tag=c.rng.randbytes(16))
+    status = c.usual(0, 5, 8, 13, 16, 17)
+    return frames.sealed(c.name(), c.usual(0, c.rng.getrandbits(3), frames.U32),
+                         c.usual(1, c.rng.getrandbits(3)), status,
+                         **({} if status and not c.rare(0.1) else fields))
+
+
 def small(c):
     """A record that has an id, another number and a status."""
     return frames.small(c.name(), c.usual(0, 1, 64, c.name(), c.number()),
@@ -199,7 +216,8 @@ def small(c):
 
 def any_record(c):
     """The type and the bytes of a record."""
-    t = c.of(*([frames.TENSOR] * 4 + [frames.CALL] * 5 + [frames.PUSH] * 3 + list(range(1, 28)) +
+    t = c.of(*([frames.TENSOR] * 4 + [frames.CALL] * 5 + [frames.PUSH] * 3 +
+               list(range(1, frames.OPENED + 1)) +
                [c.usual(frames.CALL, c.rng.randrange(256))]))
     if t == frames.TENSOR:
         return t, tensor(c)
@@ -225,7 +243,9 @@ def any_record(c):
         return t, frames.lane(c.name(), c.usual(1, 0, 2), c.number(), c.number())
     if frames.PUSH <= t <= frames.BLOCKS:
         return t, window_record(c, t)
-    if t <= frames.NOTED:
+    if t in (frames.SEAL, frames.SEALED):
+        return t, parcel_record(c, t)
+    if t <= frames.OPENED:
         return t, small(c)
     return t, c.bytes(60)
 

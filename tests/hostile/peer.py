@@ -46,6 +46,9 @@ class Peer:
         self.owner = parcels.Owner() if credentials.is_sealed() else None
         self.answers = True     # each SEAL is answered
         self.owed = []          # records that wait for credit
+        self.gives_back = False     # credits that are asked back are given
+        self.given_back = 0
+        self.returning = None   # the last RETURN's seq, and whether its answer is due
         self.reads = itertools.count(1)
         self.said = dict(link=1, token=2)
         self.said.update(hello)
@@ -182,6 +185,8 @@ class Peer:
                 self.own(f['records'])
             if self.keeps and (fresh or f['kind'] == frames.CONTROL):
                 self.records += f['records']
+            if f['kind'] == frames.CONTROL and self.gives_back:
+                self.give_back(f)
             if f['kind'] == frames.CONTROL:
                 self.rail.send(self.frame(frames.ANSWER, seq=f['seq']))
 
@@ -194,8 +199,24 @@ class Peer:
             elif kind == frames.OPENED:
                 self.owner.opened(*struct.unpack_from('<QQ', data))
 
+    def give_back(self, f):
+        """Give the credits back that a control frame asks for, once."""
+        asked = [struct.unpack_from('<Q', data)[0] for kind, _, data in f['records']
+                 if kind == frames.RETURN]
+        if asked and (self.returning or (None,))[0] != f['seq']:
+            count = min(self.credits(), sum(asked))
+            self.credit_in = (self.credit_in - count) & frames.U32
+            self.given_back += count
+            self.returning = f['seq'], True
+
     def pay(self):
         """Send what is owed, as far as there is credit."""
+        if self.returning and self.returning[1] and self.control_acked == self.control_sent:
+            self.returning = self.returning[0], False
+            self.control_sent += 1
+            self.rail.send(self.frame(frames.CONTROL, [frames.record(
+                frames.RETURNED, frames.small(self.given_back, self.sent))],
+                                      seq=self.control_sent))
         while self.owed and self.credits():
             if not self.rail.send(self.frame(frames.DATA, self.owed[:1], seq=self.sent)):
                 return

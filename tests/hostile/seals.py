@@ -5,7 +5,7 @@ import hmac
 import os
 import struct
 
-from tls import AES, CHACHA, NONCE_BYTES, TAG_BYTES, Aead
+from tls import NONCE_BYTES, TAG_BYTES, Aead
 
 SEAL_BYTES = TAG_BYTES
 SECRET_BYTES = 32
