@@ -55,6 +55,7 @@ struct wf_above_offers {
 	struct wf_map map;      /* answers by the peer's id of the offer */
 	struct wf_list all;     /* answers, the oldest first */
 	uint64_t fetched_bytes; /* buffers into which the peer's sealed bodies are read now */
+	uint64_t sealed_ns, sealed_bytes; /* bytes encrypted for the peer in the turn of that time */
 };
 
 /* Parts in steps: struct wf_part of the tensor floor. */

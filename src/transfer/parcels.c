@@ -10,11 +10,15 @@
 
 #define LEAST_BYTES (16 * KIB)
 #define TURN_BYTES (8 * MIB) /* bytes that one turn encrypts: 3 ms at 2.6 GB/s */
+#define UNOPENED_NS WF_NS_PER_S /* a reader that lives opens its parcel long before */
 #define OFFERS_TURN_BYTES MIB /* with offers, which leave when all of the turn are made */
 #define OFFERS_BYTES (WF_PARCELS_BYTES / 4) /* all with offers; those nobody takes leave the rest */
 
 struct parcel {
 	struct wf_list node; /* in link->work */
+	struct wf_pool *pool; /* has @chunk */
+	struct wf_list asked; /* in parcels->asked, unless it is offered */
+	uint64_t asked_ns;
 	uint64_t id;
 	bool offered;  /* the parcel went with an offer, and is not known to be opened */
 	uint64_t pull; /* reader's; of one that is offered, the number of the offer */
@@ -24,6 +28,12 @@ struct parcel {
 	uint64_t granted_bytes;
 	uint32_t epoch; /* epoch of @grant */
 };
+
+void wf_parcels_init(struct wf_parcels *parcels)
+{
+	*parcels = (struct wf_parcels){ 0 };
+	wf_list_init(&parcels->asked);
+}
 
 void wf_parcels_fini(struct wf_parcels *parcels)
 {
@@ -60,10 +70,10 @@ static struct wf_list *list_of(struct wf_link *link)
 	return &link->work[WF_ABOVE_PARCELS];
 }
 
-static void give_chunk(struct wf_parcels *parcels, struct wf_link *link, struct parcel *p)
+static void give_chunk(struct wf_parcels *parcels, struct parcel *p)
 {
 	wf_grant_close(&p->grant);
-	wf_pool_give(&link->engine->parcels, p->chunk);
+	wf_pool_give(p->pool, p->chunk);
 	parcels->bytes -= p->room;
 	if (p->offered)
 		parcels->offered_bytes -= p->room;
@@ -71,11 +81,44 @@ static void give_chunk(struct wf_parcels *parcels, struct wf_link *link, struct 
 	p->room = 0;
 }
 
-static void drop(struct wf_parcels *parcels, struct wf_link *link, struct parcel *p)
+static void drop(struct wf_parcels *parcels, struct parcel *p)
 {
 	wf_list_remove(&p->node);
-	give_chunk(parcels, link, p);
+	wf_list_remove(&p->asked);
+	give_chunk(parcels, p);
 	free(p);
+}
+
+/* Returns a parcel of the peer of @link, which has no room yet.  NULL: no memory. */
+static struct parcel *new_parcel(struct wf_link *link)
+{
+	struct parcel *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->pool = &link->engine->parcels;
+	wf_list_init(&p->asked);
+	wf_list_append(list_of(link), &p->node);
+	return p;
+}
+
+/*
+ * Free parcels that their readers have not opened for long, the oldest first, until @bytes are
+ * left.  Should a reader come to one after all, its read fails or its bytes do not verify, and it
+ * asks again.
+ */
+static void take_back(struct wf_parcels *parcels, uint64_t now_ns, uint64_t bytes)
+{
+	struct wf_list *oldest;
+
+	while (bytes > WF_PARCELS_BYTES - parcels->bytes &&
+	       (oldest = wf_list_first(&parcels->asked))) {
+		struct parcel *p = WF_CONTAINER(oldest, struct parcel, asked);
+
+		if (now_ns - p->asked_ns < UNOPENED_NS)
+			return;
+		drop(parcels, p);
+	}
 }
 
 /*
@@ -98,22 +141,31 @@ static struct parcel *find(struct wf_link *link, const struct wf_parcel_ask *ask
 	return found;
 }
 
+static int take_chunk(struct wf_parcels *parcels, struct parcel *p, uint64_t bytes)
+{
+	int err = wf_parcels_take(p->pool, bytes, &p->chunk, &p->room);
+
+	if (!err)
+		parcels->bytes += p->room;
+	return err;
+}
+
 /*
  * Take a buffer for @bytes of @p, of a peer that has @has bytes.  Where a buffer has one key the
  * peer may read all of it: what lay there before is encrypted, too.  -EAGAIN, -ENOMEM.
  */
-static int take_room(struct wf_parcels *parcels, struct wf_link *link, struct parcel *p,
-		     uint64_t bytes, uint64_t has)
+static int take_room(struct wf_parcels *parcels, struct parcel *p, uint64_t bytes, uint64_t has,
+		     uint64_t now_ns)
 {
-	uint64_t left = WF_PARCELS_BYTES - parcels->bytes, room = wf_parcels_room(bytes);
-	int err;
+	uint64_t left, room = wf_parcels_room(bytes);
 
+	/* Peers that open nothing must not keep one out that has nothing. */
+	if (!has)
+		take_back(parcels, now_ns, room);
+	left = WF_PARCELS_BYTES - parcels->bytes;
 	if (room > left || (has && has + room > left / 2))
 		return -EAGAIN;
-	err = wf_parcels_take(&link->engine->parcels, bytes, &p->chunk, &p->room);
-	if (!err)
-		parcels->bytes += p->room;
-	return err;
+	return take_chunk(parcels, p, bytes);
 }
 
 /*
@@ -127,26 +179,25 @@ static int get(struct wf_parcels *parcels, struct wf_link *link, const struct wf
 	struct parcel *p = find(link, ask, &has);
 	int err = 0;
 
-	if (!p) {
-		p = calloc(1, sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		wf_list_append(list_of(link), &p->node);
-	}
+	if (!p && !(p = new_parcel(link)))
+		return -ENOMEM;
+	wf_list_remove(&p->asked);
 	if (p->offered)
 		parcels->offered_bytes -= p->room;
 	p->offered = false;
 	if (p->room < bytes) {
 		has -= p->room;
-		give_chunk(parcels, link, p);
-		err = take_room(parcels, link, p, bytes, has);
+		give_chunk(parcels, p);
+		err = take_room(parcels, p, bytes, has, link->engine->loop.now_ns);
 	}
 	if (err) {
-		drop(parcels, link, p);
+		drop(parcels, p);
 		return err;
 	}
 	p->id = ++parcels->last_id;
 	p->pull = ask->pull;
+	p->asked_ns = link->engine->loop.now_ns;
+	wf_list_append(&parcels->asked, &p->asked);
 	*parcel = p;
 	return 0;
 }
@@ -195,6 +246,26 @@ static bool has_time(struct wf_parcels *parcels, const struct wf_link *link, uin
 	if (parcels->turn_bytes > most)
 		return false;
 	parcels->turn_bytes += bytes;
+	return true;
+}
+
+/*
+ * Has this turn time to encrypt @bytes that the peer of @link asks for?  Once it had some it gets
+ * no more than half of what is left, so that asks of others find time in the same turn.
+ */
+static bool has_time_for(struct wf_parcels *parcels, struct wf_link *link, uint64_t bytes)
+{
+	struct wf_above_offers *offers = &link->offers;
+	uint64_t now_ns = link->engine->loop.now_ns, had;
+
+	if (offers->sealed_ns != now_ns)
+		offers->sealed_bytes = 0;
+	offers->sealed_ns = now_ns;
+	had = parcels->turn_ns == now_ns ? parcels->turn_bytes : 0;
+	if ((offers->sealed_bytes && had + 2 * (offers->sealed_bytes + bytes) > TURN_BYTES) ||
+	    !has_time(parcels, link, bytes, TURN_BYTES))
+		return false;
+	offers->sealed_bytes += bytes;
 	return true;
 }
 
@@ -250,20 +321,20 @@ int wf_parcels_seal(struct wf_parcels *parcels, struct wf_link *link,
 	struct parcel *p;
 	int err;
 
-	if (!has_time(parcels, link, bytes, TURN_BYTES) || get(parcels, link, ask, bytes, &p))
+	if (!has_time_for(parcels, link, bytes) || get(parcels, link, ask, bytes, &p))
 		return wf_parcels_refuse(parcels, link, ask, WEFT_RESOURCE_EXHAUSTED);
 	err = open_to_peer(parcels, link, p, bytes);
 	if (!err)
 		err = wf_one_time_seal(&parcels->once, wf_seals_cipher(link), from, ask->count,
 				       p->chunk, &key);
 	if (err) {
-		drop(parcels, link, p);
+		drop(parcels, p);
 		return wf_parcels_refuse(parcels, link, ask, WEFT_INTERNAL);
 	}
 	err = tell_key(link, ask, p, &key);
 	wf_secret_wipe(&key.secret);
 	if (err)
-		drop(parcels, link, p);
+		drop(parcels, p);
 	return err;
 }
 
@@ -274,16 +345,16 @@ static struct parcel *get_offered(struct wf_parcels *parcels, struct wf_link *li
 	struct parcel *p;
 
 	if (parcels->offered_bytes + room > OFFERS_BYTES ||
+	    room > (WF_PARCELS_BYTES - parcels->bytes) / 2 ||
 	    !has_time(parcels, link, bytes, OFFERS_TURN_BYTES))
 		return NULL;
-	p = calloc(1, sizeof(*p));
+	p = new_parcel(link);
 	if (!p)
 		return NULL;
-	if (take_room(parcels, link, p, bytes, 0)) {
-		free(p);
+	if (take_chunk(parcels, p, bytes)) {
+		drop(parcels, p);
 		return NULL;
 	}
-	wf_list_append(list_of(link), &p->node);
 	p->offered = true;
 	parcels->offered_bytes += p->room;
 	return p;
@@ -300,7 +371,7 @@ void wf_parcels_offer(struct wf_parcels *parcels, struct wf_link *link, const vo
 		return;
 	if (open_to_peer(parcels, link, p, first.iov_len) ||
 	    wf_one_time_seal(&parcels->once, wf_seals_cipher(link), &first, 1, p->chunk, &key)) {
-		drop(parcels, link, p);
+		drop(parcels, p);
 		return;
 	}
 	p->id = ++parcels->last_id;
@@ -320,7 +391,7 @@ void wf_parcels_offer_ended(struct wf_parcels *parcels, struct wf_link *link, ui
 		struct parcel *p = WF_CONTAINER(node, struct parcel, node);
 
 		if (p->offered && p->pull == offer)
-			drop(parcels, link, p);
+			drop(parcels, p);
 	}
 }
 
@@ -331,12 +402,12 @@ void wf_parcels_opened(struct wf_parcels *parcels, struct wf_link *link, uint64_
 		struct parcel *p = WF_CONTAINER(node, struct parcel, node);
 
 		if (!p->offered && p->pull == pull && (p->id == parcel || !parcel))
-			drop(parcels, link, p);
+			drop(parcels, p);
 	}
 }
 
 void wf_parcels_drop(struct wf_parcels *parcels, struct wf_link *link)
 {
 	WF_LIST_EACH_OF_NOW(node, list_of(link))
-		drop(parcels, link, WF_CONTAINER(node, struct parcel, node));
+		drop(parcels, WF_CONTAINER(node, struct parcel, node));
 }

@@ -12,7 +12,8 @@
  * for: so order, length, rail and operation are proven with the bytes.
  *
  * Parcels have WF_PARCELS_BYTES together.  A peer that has some gets no more than half of what is
- * left, so that there is room for others.
+ * left, so that there is room for others; and those that were not opened for long are taken back
+ * where one that has none finds no room.
  *
  * Threads: owner.
  */
@@ -24,6 +25,7 @@
 #include "wire/parcel.h"
 
 struct wf_parcels {
+	struct wf_list asked; /* parcels that their readers have asked for, the oldest first */
 	uint64_t last_id;
 	uint64_t bytes; /* bytes of all buffers */
 	uint64_t offered_bytes; /* bytes of those that went with offers, and nobody has opened */
@@ -32,6 +34,7 @@ struct wf_parcels {
 	struct wf_one_time once; /* for fetches as well */
 };
 
+void wf_parcels_init(struct wf_parcels *parcels);
 void wf_parcels_fini(struct wf_parcels *parcels);
 
 /*

@@ -20,6 +20,7 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_engine *engine)
 	wf_list_init(&t->stages);
 	wf_imports_init(&t->imports);
 	wf_pace_init(&t->pace, &engine->loop);
+	wf_parcels_init(&t->parcels);
 	wf_sender_sums_init(&t->summers, &engine->loop, engine->options.helper);
 	return wf_view_init(&t->views, engine);
 }

@@ -27,7 +27,7 @@ INTERNAL = 13
 PARCELS_BYTES = 32 * MIB    # that a node keeps for all its readers
 LEAST_BYTES = 16384         # of a parcel's memory
 TURNS_LIMIT = 5             # seconds that an honest read may take beside readers that ask for all
-HOARDERS = 4                # each takes half of what is left, and some twenty leave nothing
+HOARDERS = 20               # each takes half of what is left, until nothing is
 TEXT = b'the truth and nothing else, byte by byte'
 
 
@@ -241,7 +241,7 @@ def deaf_asks(field):
     return '%d records' % count
 
 
-@lasting('a few peers that open none of their parcels leave room for an honest one', seconds=20,
+@lasting('peers that open none of their parcels leave room for an honest one', seconds=20,
          **SEALED_LANE, left=PARCELS_BYTES, quota=PEER_BYTES + 2 * PARCELS_BYTES)
 def many_hoarders(field):
     window, peers, given = Window(field, 2 * MIB), [], []
@@ -261,7 +261,7 @@ def many_hoarders(field):
         peer.send_control([])
         peers.append(peer)
         offer = lent(field, peer, window, count=2 * MIB)[0]
-        for some, count in ((MIB, 20), (16, 700)):      # what is left may do for short ones
+        for some, count in ((MIB, 20), (MIB // 4, 40), (16, 700)):
             for number in range(0, count, 100):
                 peer.send_data([ask(offer, some + number + n, [(0, some)])
                                 for n in range(min(count, 100))])
