@@ -13,8 +13,10 @@
 #define FAILING_NS (5 * WF_NS_PER_S)
 #define PAUSE_NS WF_NS_PER_MS
 #define DOUBLINGS_MAX 4u /* pause 16 ms at most */
+#define UNANSWERED_NS WF_NS_PER_S /* an owner that lives answers long before */
 
 static void moved(struct wf_engine_read *read, int status);
+static void put_back(struct wf_pull *pull, struct wf_fetch *f, int code);
 
 int wf_fetch_open(struct wf_pull *pull)
 {
@@ -33,6 +35,7 @@ int wf_fetch_open(struct wf_pull *pull)
 	for (unsigned i = 0; i < WF_PULL_DEPTH_MAX; i++) {
 		fetches->all[i].of = &pull->reads[i];
 		fetches->all[i].read.done = moved;
+		wf_list_init(&fetches->all[i].asked);
 	}
 	pull->fetches = fetches;
 	return 0;
@@ -49,6 +52,7 @@ static void count_room(struct wf_pull *pull, int64_t bytes)
 static void rest(struct wf_pull *pull, struct wf_fetch *f)
 {
 	f->state = WF_FETCH_IDLE;
+	wf_list_remove(&f->asked);
 	wf_secret_wipe(&f->key.secret);
 	wf_grant_close(&f->grant);
 	wf_pool_give(&pull->transfer->engine->fetched, f->chunk);
@@ -93,6 +97,24 @@ void wf_fetch_close(struct wf_pull *pull)
 	pull->fetches = NULL;
 }
 
+/* Take the buffer back whose owner has not answered for longest, if it is long.  Returns that. */
+static bool take_back(struct wf_transfer *t)
+{
+	struct wf_list *oldest = wf_list_first(&t->asked);
+	struct wf_fetch *f;
+
+	if (!oldest || t->taking_back)
+		return false;
+	f = WF_CONTAINER(oldest, struct wf_fetch, asked);
+	if (t->engine->loop.now_ns - f->asked_ns < UNANSWERED_NS)
+		return false;
+	/* Pulls that go on inside take no other's buffer. */
+	t->taking_back = true;
+	put_back(f->of->pull, f, -EAGAIN);
+	t->taking_back = false;
+	return true;
+}
+
 /*
  * Take a buffer for @bytes.  -EAGAIN: not now.  An owner may never answer: for the bodies of a peer
  * that has some there is half of what is left, so that others have room.
@@ -101,14 +123,19 @@ static int take_chunk(struct wf_pull *pull, struct wf_fetch *f, uint64_t bytes)
 {
 	struct wf_pool *pool = &pull->transfer->engine->fetched;
 	uint64_t left, room = wf_parcels_room(bytes), has;
+	int err;
 
 	if (bytes <= f->room)
 		return 0;
 	rest(pull, f);
-	left = WF_FETCHED_BYTES - pull->transfer->fetched_bytes;
-	has = pull->link->offers.fetched_bytes;
-	if (room > left || (has && has + room > left / 2) ||
-	    wf_parcels_take(pool, bytes, &f->chunk, &f->room))
+	/* Memory may be left and be in pieces too short. */
+	do {
+		left = WF_FETCHED_BYTES - pull->transfer->fetched_bytes;
+		has = pull->link->offers.fetched_bytes;
+		err = room > left || (has && has + room > left / 2) ?
+			      -EAGAIN : wf_parcels_take(pool, bytes, &f->chunk, &f->room);
+	} while (err && !has && take_back(pull->transfer));
+	if (err)
 		return -EAGAIN;
 	count_room(pull, (int64_t)f->room);
 	return 0;
@@ -184,6 +211,8 @@ int wf_fetch_post(struct wf_pull *pull, struct wf_pull_read *r)
 	f->parcel = 0;
 	f->offered = false;
 	f->state = WF_FETCH_ASKED;
+	f->asked_ns = pull->transfer->engine->loop.now_ns;
+	wf_list_append(&pull->transfer->asked, &f->asked);
 	return 0;
 }
 
@@ -281,6 +310,7 @@ static void put_back(struct wf_pull *pull, struct wf_fetch *f, int code)
 	uint64_t id = pull->id;
 
 	f->state = WF_FETCH_IDLE;
+	wf_list_remove(&f->asked);
 	f->put_off = code == -EAGAIN;
 	wf_secret_wipe(&f->key.secret);
 	wf_pull_put_back(pull, f->of, code);
@@ -298,6 +328,7 @@ int wf_fetch_answered(struct wf_link *link, struct wf_pull *pull,
 	if (!f || f->state != WF_FETCH_ASKED || f->round != answer->round)
 		return answer->parcel ? wf_message_post_small(link, 0, WF_RECORD_OPENED,
 							      answer->pull, answer->parcel, 0) : 0;
+	wf_list_remove(&f->asked);
 	f->parcel = answer->parcel;
 	memcpy(f->key.secret.bytes, answer->secret, sizeof(f->key.secret.bytes));
 	memcpy(f->key.tag, answer->tag, sizeof(f->key.tag));

@@ -9,7 +9,8 @@
  * Where others may look at the destination nothing is written there before, either.
  *
  * A fetch has a buffer, and its owner the parcel, only while it is under way: a pull that makes way
- * for others, or waits, keeps nothing that they need.
+ * for others, or waits, keeps nothing that they need.  A buffer whose owner has not answered for
+ * long is taken back where the body of a peer that has none finds no room.
  *
  * Threads: owner.
  */
@@ -28,6 +29,8 @@ struct wf_message_copy;
 struct wf_fetch {
 	struct wf_engine_read read; /* read of the parcel, over the rail */
 	struct wf_pull_read *of;
+	struct wf_list asked; /* in transfer->asked, while the fetch waits for its owner */
+	uint64_t asked_ns;
 	uint8_t *chunk; /* the bounce buffer; NULL: none */
 	uint64_t room;  /* bytes of @chunk */
 	struct wf_grant grant; /* grant of @chunk to our own reads */

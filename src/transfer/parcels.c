@@ -103,22 +103,21 @@ static struct parcel *new_parcel(struct wf_link *link)
 }
 
 /*
- * Free parcels that their readers have not opened for long, the oldest first, until @bytes are
- * left.  Should a reader come to one after all, its read fails or its bytes do not verify, and it
- * asks again.
+ * Free the oldest parcel if its reader has not opened it for long.  Should the reader come after all,
+ * its read fails or its bytes do not verify, and it asks again.  Returns whether it is freed.
  */
-static void take_back(struct wf_parcels *parcels, uint64_t now_ns, uint64_t bytes)
+static bool take_back(struct wf_parcels *parcels, uint64_t now_ns)
 {
-	struct wf_list *oldest;
+	struct wf_list *oldest = wf_list_first(&parcels->asked);
+	struct parcel *p;
 
-	while (bytes > WF_PARCELS_BYTES - parcels->bytes &&
-	       (oldest = wf_list_first(&parcels->asked))) {
-		struct parcel *p = WF_CONTAINER(oldest, struct parcel, asked);
-
-		if (now_ns - p->asked_ns < UNOPENED_NS)
-			return;
-		drop(parcels, p);
-	}
+	if (!oldest)
+		return false;
+	p = WF_CONTAINER(oldest, struct parcel, asked);
+	if (now_ns - p->asked_ns < UNOPENED_NS)
+		return false;
+	drop(parcels, p);
+	return true;
 }
 
 /*
@@ -158,14 +157,18 @@ static int take_room(struct wf_parcels *parcels, struct parcel *p, uint64_t byte
 		     uint64_t now_ns)
 {
 	uint64_t left, room = wf_parcels_room(bytes);
+	int err;
 
-	/* Peers that open nothing must not keep one out that has nothing. */
-	if (!has)
-		take_back(parcels, now_ns, room);
-	left = WF_PARCELS_BYTES - parcels->bytes;
-	if (room > left || (has && has + room > left / 2))
-		return -EAGAIN;
-	return take_chunk(parcels, p, bytes);
+	/*
+	 * Peers that open nothing must not keep one out that has nothing.  Memory may be left and be
+	 * in pieces too short.
+	 */
+	do {
+		left = WF_PARCELS_BYTES - parcels->bytes;
+		err = room > left || (has && has + room > left / 2) ? -EAGAIN :
+								       take_chunk(parcels, p, bytes);
+	} while (err && !has && take_back(parcels, now_ns));
+	return err;
 }
 
 /*

@@ -18,6 +18,7 @@ int wf_transfer_init(struct wf_transfer *t, struct wf_engine *engine)
 	wf_freelist_init(&t->records, sizeof(struct wf_outgoing_record) + WF_OUTGOING_HEAD_BYTES, 0,
 			 0);
 	wf_list_init(&t->stages);
+	wf_list_init(&t->asked);
 	wf_imports_init(&t->imports);
 	wf_pace_init(&t->pace, &engine->loop);
 	wf_parcels_init(&t->parcels);

@@ -30,6 +30,8 @@ struct wf_transfer {
 	struct wf_pace pace;     /* pace of all pulls */
 	struct wf_parcels parcels;
 	uint64_t fetched_bytes;  /* buffers of all fetches (fetch.h) */
+	struct wf_list asked;    /* fetches that wait for their owners, the oldest first */
+	bool taking_back;        /* buffers of such fetches are being taken back */
 	struct wf_views views;
 	struct wf_sender_sums_common summers;
 	struct wf_kinds kinds;   /* for copies to and from devices */

@@ -528,3 +528,34 @@ def mute_owner(field):
     peer.close()
     window.serves()
     return '%d asks' % asked
+
+
+@lasting('owners that answer no SEAL leave room for the bodies of an honest one', seconds=25,
+         **SEALED_LANE, quota=2 * PEER_BYTES + PARCELS_BYTES)
+def many_mute_owners(field):
+    window, content, peers = Window(field), Memory(b'mute' * 4096), []
+    client = field.honest('client')
+    client.ask('put', field.address, window.text, 'before')
+
+    def on():
+        """Let all others live, and go on."""
+        for each in peers:
+            each.pump()
+            each.say(frames.CONTROL, seq=each.control_sent)
+        return field.on()
+
+    while field.on() and len(peers) < HOARDERS:
+        peer = Peer(field.address)
+        peer.answers = False
+        peer.flood((frames.record(frames.PUSH, frames.push(window.name, 0, 0, content.body(n)))
+                    for n in range(1, 700 // (len(peers) + 1) + 30)), on)
+        goes_on(field, peer)
+        peers.append(peer)
+    asked = [sum(kind == frames.SEAL for kind, _, _ in peer.records) for peer in peers]
+    said = beside(field, peers, client, 'put', field.address, window.text, 'honest')
+    for peer in peers:
+        peer.close()
+    field.expect(said.startswith('put OK'), 'beside %d owners with %s parcels to answer an honest '
+                 'put ends with %r' % (len(peers), asked, said))
+    window.serves()
+    return '%d owners, %d asks' % (len(peers), sum(asked))

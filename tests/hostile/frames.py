@@ -118,6 +118,12 @@ def pull(count, offer, epoch, address, key, way=2):
     return struct.pack('<BQBQIQQ', way, count, 0, offer, epoch, address, key)
 
 
+def pull_with_parcel(count, offer, epoch, address, key, parcel, some, secret, tag):
+    """A body whose first bytes are in a parcel at that address."""
+    return pull(count, offer, epoch, address, key, 6) + struct.pack('<QI', parcel, some) + \
+        secret + tag
+
+
 def view(count, offer, epoch, address, key, file, offset, fd, place):
     """A body in a memory file that its reader may look at."""
     return pull(count, offer, epoch, address, key, 3) + struct.pack('<QQII', file, offset, fd,

@@ -69,7 +69,7 @@ class Chance:
         return self.rng.randbytes(self.rng.randint(0, most))
 
 
-def body(c, ways=(0, 1, 2, 3, 4, 5)):
+def body(c, ways=(0, 1, 2, 3, 4, 5, 6)):
     """A description of a body, what follows it, and its length; lies included."""
     way = c.of(*ways)
     offer, epoch = c.name(), c.usual(1, 1, 1, 0, 2, 2**32 - 1)
@@ -86,6 +86,10 @@ def body(c, ways=(0, 1, 2, 3, 4, 5)):
     if way == 4:
         room = c.usual(0, 1 << 20, count)
         return frames.staged(count, offer, epoch, address, key, room), b'', count
+    if way == 6:
+        return frames.pull_with_parcel(count, offer, epoch, address, key, c.usual(1, 0, c.number()),
+                                       c.usual(1, min(count, 1 << 19), 0, 2**32 - 1) & 2**32 - 1,
+                                       c.rng.randbytes(32), c.rng.randbytes(16)), b'', count
     head = frames.pull(count, offer, epoch, address, key, way)
     if way == 5:
         head += c.rng.randbytes(64)
@@ -97,7 +101,7 @@ def body(c, ways=(0, 1, 2, 3, 4, 5)):
 
 def tensor(c, key=None, step=None):
     """A TENSOR or the bytes of an ATTACHMENT."""
-    described, content, count = body(c, (0, 1, 2, 3, 4, c.usual(2, 5)))
+    described, content, count = body(c, (0, 1, 2, 3, 4, 6, c.usual(2, 5)))
     shape = (count,) if not c.rare(0.3) and count < 2**63 else c.rng.choice(SHAPES)
     if any(not -2**63 <= n < 2**63 for n in shape):
         shape = ()
