@@ -132,8 +132,8 @@ static int take_chunk(struct wf_pull *pull, struct wf_fetch *f, uint64_t bytes)
 	do {
 		left = WF_FETCHED_BYTES - pull->transfer->fetched_bytes;
 		has = pull->link->offers.fetched_bytes;
-		err = room > left || (has && has + room > left / 2) ?
-			      -EAGAIN : wf_parcels_take(pool, bytes, &f->chunk, &f->room);
+		err = room <= left && wf_parcels_may_share(left, has, room) ?
+			      wf_parcels_take(pool, bytes, &f->chunk, &f->room) : -EAGAIN;
 	} while (err && !has && take_back(pull->transfer));
 	if (err)
 		return -EAGAIN;

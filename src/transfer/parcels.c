@@ -165,8 +165,8 @@ static int take_room(struct wf_parcels *parcels, struct parcel *p, uint64_t byte
 	 */
 	do {
 		left = WF_PARCELS_BYTES - parcels->bytes;
-		err = room > left || (has && has + room > left / 2) ? -EAGAIN :
-								       take_chunk(parcels, p, bytes);
+		err = room <= left && wf_parcels_may_share(left, has, room) ?
+			      take_chunk(parcels, p, bytes) : -EAGAIN;
 	} while (err && !has && take_back(parcels, now_ns));
 	return err;
 }
@@ -237,15 +237,19 @@ static int open_to_peer(struct wf_parcels *parcels, struct wf_link *link, struct
 	return 0;
 }
 
+/* Begin to count anew if the turn is another. */
+static void count_turn(uint64_t now_ns, uint64_t *turn_ns, uint64_t *bytes)
+{
+	if (*turn_ns != now_ns)
+		*bytes = 0;
+	*turn_ns = now_ns;
+}
+
 /* Has this turn time to encrypt @bytes?  One peer's frame may ask for more than that. */
 static bool has_time(struct wf_parcels *parcels, const struct wf_link *link, uint64_t bytes,
 		     uint64_t most)
 {
-	uint64_t now_ns = link->engine->loop.now_ns;
-
-	if (parcels->turn_ns != now_ns)
-		parcels->turn_bytes = 0;
-	parcels->turn_ns = now_ns;
+	count_turn(link->engine->loop.now_ns, &parcels->turn_ns, &parcels->turn_bytes);
 	if (parcels->turn_bytes > most)
 		return false;
 	parcels->turn_bytes += bytes;
@@ -259,13 +263,12 @@ static bool has_time(struct wf_parcels *parcels, const struct wf_link *link, uin
 static bool has_time_for(struct wf_parcels *parcels, struct wf_link *link, uint64_t bytes)
 {
 	struct wf_above_offers *offers = &link->offers;
-	uint64_t now_ns = link->engine->loop.now_ns, had;
+	uint64_t now_ns = link->engine->loop.now_ns, left;
 
-	if (offers->sealed_ns != now_ns)
-		offers->sealed_bytes = 0;
-	offers->sealed_ns = now_ns;
-	had = parcels->turn_ns == now_ns ? parcels->turn_bytes : 0;
-	if ((offers->sealed_bytes && had + 2 * (offers->sealed_bytes + bytes) > TURN_BYTES) ||
+	count_turn(now_ns, &offers->sealed_ns, &offers->sealed_bytes);
+	count_turn(now_ns, &parcels->turn_ns, &parcels->turn_bytes);
+	left = TURN_BYTES - WF_MIN(parcels->turn_bytes, TURN_BYTES);
+	if (!wf_parcels_may_share(left, offers->sealed_bytes, bytes) ||
 	    !has_time(parcels, link, bytes, TURN_BYTES))
 		return false;
 	offers->sealed_bytes += bytes;

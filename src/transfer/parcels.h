@@ -43,6 +43,15 @@ void wf_parcels_fini(struct wf_parcels *parcels);
  */
 int wf_parcels_take(struct wf_pool *pool, uint64_t bytes, uint8_t **chunk, uint64_t *room);
 
+/*
+ * May a peer that has @has bytes get @more of the @left?  One that has some gets no more than half,
+ * so that there is some for others; one that has none may have whatever fits.
+ */
+static inline bool wf_parcels_may_share(uint64_t left, uint64_t has, uint64_t more)
+{
+	return !has || has + more <= left / 2;
+}
+
 /* Returns the length of a buffer for @bytes: few lengths let it serve more parcels. */
 uint64_t wf_parcels_room(uint64_t bytes);
 
