@@ -180,7 +180,7 @@ void rotation_of_certificates(unsigned every_ms)
 	begin(replace_authority, AUTHORITY_STEPS, every_ms);
 }
 
-/* What members began with */
+/* The key or certificate that members began with */
 
 static void prove_by_the_first(bool first)
 {

@@ -42,7 +42,7 @@
 static char folder[64], key[PATH_BYTES], fresh[PATH_BYTES];
 static Calls__Test_Service service;
 
-/* What is looked for. */
+/* Secrets that are looked for. */
 
 enum {
 	KEY_FILE,

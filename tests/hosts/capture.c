@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -18,6 +17,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "namespaces.h"
 
 #define STREAMS_MAX 64
 #define STREAM_BYTES_MAX ((size_t)64 << 20)
@@ -114,30 +115,6 @@ static void *run(void *arg)
 	return arg;
 }
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
-/* Enter new namespaces, as root of them. */
-static bool enter(void)
-{
-	char user[32], group[32];
-
-	if (!unshare(CLONE_NEWNET | CLONE_NEWUTS))
-		return true;
-	snprintf(user, sizeof(user), "0 %u 1", (unsigned)geteuid());
-	snprintf(group, sizeof(group), "0 %u 1", (unsigned)getegid());
-	return !unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWUTS) &&
-	       write_text("/proc/self/setgroups", "deny") &&
-	       write_text("/proc/self/uid_map", user) && write_text("/proc/self/gid_map", group);
-}
-
 /* Open the socket that sees what loopback carries, which is brought up. */
 static bool open_socket(void)
 {
@@ -158,7 +135,7 @@ bool capture_begin(const char *host, char reason[CAPTURE_REASON_BYTES])
 {
 	pthread_t thread;
 
-	if (enter() && !sethostname(host, strlen(host)) && open_socket() &&
+	if (namespaces_enter(CLONE_NEWUTS) && !sethostname(host, strlen(host)) && open_socket() &&
 	    !pthread_create(&thread, NULL, run, NULL) && !pthread_detach(thread))
 		return true;
 	snprintf(reason, CAPTURE_REASON_BYTES, "no network of its own to capture: %s",

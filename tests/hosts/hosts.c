@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hosts.h"
+#include "namespaces.h"
 #include "relay.h"
 
 #include <errno.h>
@@ -163,36 +164,12 @@ const char *hosts_shm(unsigned host)
 
 /* Make. */
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
-/* Who is not root may be it in a namespace of users. */
-static bool leave_network(void)
-{
-	char user[32], group[32];
-
-	if (!unshare(CLONE_NEWNET))
-		return true;
-	snprintf(user, sizeof(user), "0 %u 1", (unsigned)geteuid());
-	snprintf(group, sizeof(group), "0 %u 1", (unsigned)getegid());
-	return !unshare(CLONE_NEWUSER | CLONE_NEWNET) &&
-	       write_text("/proc/self/setgroups", "deny") &&
-	       write_text("/proc/self/uid_map", user) && write_text("/proc/self/gid_map", group);
-}
-
 /* This host's own @path: a file with @text. */
 static bool cover(const char *path, const char *text)
 {
 	static const char file[] = SHM "/file";
 
-	return write_text(file, text) && !mount(file, path, NULL, MS_BIND, NULL) && !unlink(file);
+	return namespaces_write(file, text) && !mount(file, path, NULL, MS_BIND, NULL) && !unlink(file);
 }
 
 /* In the new host. */
@@ -345,7 +322,7 @@ bool hosts_make(const struct hosts_plan *wanted, char reason[HOSTS_REASON_BYTES]
 		return fail(reason, "the ip command (Debian: iproute2)");
 	if (by_relays() && access("/dev/net/tun", R_OK | W_OK))
 		return fail(reason, "relays by /dev/net/tun");
-	if (!leave_network())
+	if (!namespaces_enter(0))
 		return fail(reason, "a network namespace");
 	if (plan.tampered) {
 		tamper = mmap(NULL, sizeof(*tamper), PROT_READ | PROT_WRITE,

@@ -32,7 +32,7 @@
 
 enum { ALERT = 21, HANDSHAKE = 22, DATA = 23 }; /* types of TLS records */
 
-/* What a node proves itself by. */
+/* Key or certificate that a node proves itself by. */
 struct proof {
 	enum weft_security security;
 	const char *key;  /* file of a key; NULL: none */
@@ -141,7 +141,7 @@ static bool is_of_door(const struct capture_stream *s, const struct side *side)
 	return s->from == side->port || s->to == side->port;
 }
 
-/* What @side says, in @s, tells nothing of it. */
+/* Stream @s, of what @side says, tells nothing of it. */
 static void assert_tells_nothing(const struct capture_stream *s, const struct side *side)
 {
 	const uint8_t *incarnation = side->node->directory.incarnation;
