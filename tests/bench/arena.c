@@ -9,7 +9,7 @@
  * A few sends come before those that count, so that frames and the connection have what they need.
  * The bytes are compared in the end.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,12 +29,6 @@ struct side {
 	char *memory;
 	bool receives;
 };
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 /* Open a node with its memory, and the other process's node as its peer. */
 static void join(struct side *s, int to)

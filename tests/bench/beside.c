@@ -10,7 +10,7 @@
  * Calls have the highest priority, and bulk the default.  One call is under way at a time.  Both
  * sides spin.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <weft/weft.h>
 
-#include "tests/sim/mirror.pb-c.h"
+#include "tests/bench/mirror.h"
 
 #define SAMPLES_MAX 4000000u
 #define WARM_COUNT  100u
@@ -30,27 +30,6 @@
 static struct shared {
 	_Atomic bool over;
 } *shared;
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
-
-static void reflect(Sim__Mirror_Service *service, const Sim__Bytes *input,
-		    Sim__Bytes_Closure closure, void *arg)
-{
-	(void)service;
-	closure(input, arg);
-}
-
-static void talk(Sim__Mirror_Service *service, const Sim__Bytes *input,
-		 Sim__Bytes_Closure closure, void *arg)
-{
-	(void)service;
-	(void)input;
-	closure(NULL, arg);
-}
 
 static struct weft_node *open_node(const struct bench_options *o)
 {
@@ -106,15 +85,12 @@ static struct bulk bulk_of(const struct bench_options *o, bool caller, struct we
 
 static int serve(int to, const struct bench_options *o)
 {
-	static Sim__Mirror_Service service = SIM__MIRROR__INIT();
 	struct weft_node *node = open_node(o);
 	char address[ADDRESS_BYTES] = "", ready = 0;
 	struct weft_peer *peer;
 	struct bulk bulk;
 
-	service.reflect = reflect;
-	service.talk = talk;
-	must(weft_serve(node, (ProtobufCService *)&service), "weft_serve");
+	mirror_serve(node);
 	strncpy(address, weft_node_address(node), sizeof(address) - 1);
 	bench_tell(to, address, sizeof(address));
 	bench_hear(to, address, sizeof(address));

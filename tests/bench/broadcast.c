@@ -4,7 +4,7 @@
  * MBIT both ways.  The hosts are network namespaces.  A round ends when the sender knows that all
  * have the tensor.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -21,12 +21,6 @@
 #define MBIT 800
 #define PORT 7001
 #define TIMEOUT_NS 60000000000u
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 static struct weft_node *open_node(unsigned host, const char *provider)
 {

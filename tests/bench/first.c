@@ -3,7 +3,7 @@
  * first: how long a node that has just opened takes to the first answer of another one: the dial,
  * the handshake, the rail and a ping.  Keys and certificates are those of the environment.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,6 @@
 
 #define SAMPLES_MAX 10000u
 #define ADDRESS_BYTES 64
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 static struct weft_node *open_node(const struct bench_options *o)
 {

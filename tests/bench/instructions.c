@@ -12,14 +12,14 @@
  *   -e gets, puts  64 blocks of -s bytes each
  *   -e idle      a turn with nothing to do
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weft/weft.h>
 
-#include "tests/sim/mirror.pb-c.h"
+#include "tests/bench/mirror.h"
 
 #define SIDE __attribute__((noinline)) static
 #define BLOCKS 64
@@ -29,7 +29,7 @@ static struct side {
 	struct weft_node *node;
 	struct weft_peer *peer;
 	struct weft_op *op; /* the operation of the side; NULL: none */
-	uint64_t count;     /* tensors told to a receive that stays, or replies */
+	uint64_t count;     /* tensors told to a receive that stays */
 } here, there;
 
 enum kind { EARLY, LATE, STAYS, CALL, GET, PUT, GETS, PUTS, IDLE };
@@ -43,27 +43,6 @@ static char *bytes;
 static struct weft_stub *stub;
 static struct weft_remote *remote;
 static struct weft_block blocks[BLOCKS];
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
-
-static void reflect(Sim__Mirror_Service *service, const Sim__Bytes *input,
-		    Sim__Bytes_Closure closure, void *arg)
-{
-	(void)service;
-	closure(input, arg);
-}
-
-static void talk(Sim__Mirror_Service *service, const Sim__Bytes *input,
-		 Sim__Bytes_Closure closure, void *arg)
-{
-	(void)service;
-	(void)input;
-	closure(NULL, arg);
-}
 
 static void send(void)
 {
@@ -217,7 +196,7 @@ static void find_window(void)
 		turn();
 	must(weft_op_remote(found, &remote), "weft_op_remote");
 	weft_op_free(found);
-	/* Every other block: neighbours would be one. */
+	/* Neighbours here are none there, or they would be one block. */
 	for (size_t i = 0; i < BLOCKS; i++)
 		blocks[i] = (struct weft_block){ bytes + i * byte_count,
 						 (i * 37 % BLOCKS) * byte_count, byte_count };
@@ -248,7 +227,6 @@ static enum kind kind_of(const char *name)
 
 int main(int argc, char **argv)
 {
-	static Sim__Mirror_Service mirror = SIM__MIRROR__INIT();
 	struct bench_options o = { .provider = "tcp", .endpoint = "early", .bytes = 8, .seconds = 1,
 				   .window = 1 };
 
@@ -257,9 +235,7 @@ int main(int argc, char **argv)
 	byte_count = o.bytes;
 	bytes = bench_memory(BLOCKS * (o.bytes + 1));
 	meet(o.provider);
-	mirror.reflect = reflect;
-	mirror.talk = talk;
-	must(weft_serve(there.node, &mirror.base), "weft_serve");
+	mirror_serve(there.node);
 	must(weft_stub_open(here.peer, &sim__mirror__descriptor, &stub), "weft_stub_open");
 	if (kind == STAYS)
 		stay();

@@ -8,7 +8,7 @@
  * All begin at the same time.  Memory is what is private and written to; it, descriptors
  * and processor time are of one server or worker, on the average.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -31,12 +31,6 @@ enum order { ORDER_OPEN, ORDER_LINK, ORDER_LOOK, ORDER_MOVE };
 struct state {
 	double bytes, descriptors, processor_s;
 };
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 static void end(struct weft_op *op, const char *what)
 {

@@ -8,7 +8,7 @@
  *
  * Memory is what is private and written to, from the 9th peer to the last.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +19,6 @@
 #define ADDRESS_BYTES 64
 #define FIRST_PINGS   200u /* of each of these: every receive slot has been used once */
 #define SETTLE_US     1500000u /* acknowledgements and what waited for them */
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 static struct weft_node *open_node(const struct bench_options *o)
 {

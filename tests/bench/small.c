@@ -6,7 +6,7 @@
  *   -e threaded  there and back; the nodes have threads of their own, and programs wait
  *   -e stays     one way, -w on the way, into a receive that stays (WEFT_RECV_MANY)
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -20,12 +20,6 @@
 #define ADDRESS_BYTES 64
 #define THERE 1 /* steps */
 #define BACK 2
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 static bool is(const struct bench_options *o, const char *what)
 {

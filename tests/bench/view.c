@@ -8,7 +8,7 @@
  *
  * One tensor at a time, which is freed before the next is sent.  Both sides spin.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,12 +29,6 @@ static struct shared {
 	_Atomic bool over;
 	double sent_at;          /* the last of them */
 } *shared;
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 static struct weft_node *open_node(const struct bench_options *o, size_t pool_bytes)
 {

@@ -12,7 +12,7 @@
  * Tensors are received into memory of the receiver's that is always the same.  Both sides spin.
  * The bytes are compared once, after what is measured.
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/must.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,12 +36,6 @@ static struct shared {
 	size_t descriptor_bytes;
 	char descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
 } *shared;
-
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, weft_error());
-}
 
 static struct weft_node *open_node(const struct bench_options *o)
 {
