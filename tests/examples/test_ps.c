@@ -443,17 +443,29 @@ static void one_of_two_servers_killed_ends_the_other(void **state)
 	expect_failure(&t->ps[0], PROCESS_LIMIT_MS, says);
 }
 
-static void a_worker_with_other_settings_is_refused(void **state)
+static void a_worker_with_other_settings_is_refused_and_another_taken(void **state)
 {
-	const char *const one[] = { "--seed=1", "--timeout=2", NULL };
-	const char *const another[] = { "--seed=2", NULL };
+	const char *const one[] = { "--seed=1", "--steps=10", NULL };
+	const char *const another[] = { "--seed=2", "--steps=10", NULL };
 	struct training *t = *state;
 
 	prepare(t, 1, 1, NULL);
 	start(t, false, 0, one);
 	start(t, true, 0, another);
 	expect_failure(&t->workers[0], PROCESS_LIMIT_MS, "--seed=2");
-	expect_failure(&t->ps[0], PROCESS_LIMIT_MS, "did not join within 2");
+	process_stop(&t->workers[0]);
+	start(t, true, 0, one);
+	expect_success_of_all(t);
+}
+
+static void a_server_without_its_workers_gives_up(void **state)
+{
+	const char *const flags[] = { "--timeout=1", NULL };
+	struct training *t = *state;
+
+	prepare(t, 1, 1, NULL);
+	start(t, false, 0, flags);
+	expect_failure(&t->ps[0], PROCESS_LIMIT_MS, "did not join within 1");
 }
 
 static void a_worker_without_a_server_gives_up(void **state)
@@ -492,7 +504,8 @@ int main(int argc, char **argv)
 		TEST(a_killed_worker_ends_all_and_is_named),
 		TEST(a_killed_server_ends_its_workers_and_is_named),
 		TEST(one_of_two_servers_killed_ends_the_other),
-		TEST(a_worker_with_other_settings_is_refused),
+		TEST(a_worker_with_other_settings_is_refused_and_another_taken),
+		TEST(a_server_without_its_workers_gives_up),
 		TEST(a_worker_without_a_server_gives_up),
 		TEST(bad_data_is_named_before_anything_starts),
 	};
