@@ -726,7 +726,7 @@ static bool must_linger(const struct wf_engine *engine)
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
 		if (wf_link_was_up(link) && link->conn &&
-		    !(wf_list_empty(&link->out.frames) && !wf_tx_waiting(&link->out)))
+		    !(wf_list_empty(&link->out.frames) && !link->out.waiting))
 			return true;
 	}
 	return false;

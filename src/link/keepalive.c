@@ -22,7 +22,7 @@ static bool waiting(const struct wf_link *link)
 {
 	return wf_link_was_up(link) &&
 	       (link->keepalive.watch_count || !wf_list_empty(&link->out.frames) ||
-		wf_tx_waiting(&link->out) || link->out.control_frame);
+		link->out.waiting || link->out.control_frame);
 }
 
 static void send_beat(struct wf_link *link, uint64_t number, bool answer)

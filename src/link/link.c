@@ -396,7 +396,7 @@ int wf_link_unpost(struct wf_link *link, struct wf_message *m)
 	link = wf_link_real(link);
 	if (wf_list_empty(&m->node) || m->done_bytes)
 		return -EALREADY;
-	wf_list_remove(&m->node);
+	wf_tx_unqueue(&link->out, m);
 	link->out.queued_bytes -= m->head_bytes + m->body_bytes;
 	return 0;
 }

@@ -275,7 +275,7 @@ void wf_rx_received(struct wf_engine *engine, struct wf_engine_rail *on, uint8_t
 		take_control(link, &unpack, frame.seq);
 	else if (frame.kind == WF_FRAME_ANSWER)
 		wf_tx_answered(link, frame.seq);
-	if (wf_tx_waiting(&link->out))
+	if (link->out.waiting)
 		wf_link_mark(link);
 put:
 	wf_link_put(link);

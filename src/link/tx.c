@@ -57,15 +57,25 @@ static bool follows_one(const struct wf_message *m, const struct wf_list *queue)
 
 void wf_tx_queue(struct wf_tx_out *out, struct wf_message *m)
 {
+	unsigned others = m->follows ? out->waiting & ~(1u << m->priority) : 0;
+
 	/* All that follow each other are in one queue, so that one other queue at most has any. */
-	for (uint8_t i = 0; m->follows && i < WF_PRIORITIES; i++) {
-		if (i == m->priority || !follows_one(m, &out->queues[i]))
+	for (uint8_t i = 0; others >> i; i++) {
+		if (!(others >> i & 1) || !follows_one(m, &out->queues[i]))
 			continue;
 		m->priority = i;
 		break;
 	}
 	wf_list_append(&out->queues[m->priority], &m->node);
+	out->waiting |= (uint8_t)(1u << m->priority);
 	out->queued_bytes += message_bytes(m);
+}
+
+void wf_tx_unqueue(struct wf_tx_out *out, struct wf_message *m)
+{
+	wf_list_remove(&m->node);
+	if (wf_list_empty(&out->queues[m->priority]))
+		out->waiting &= (uint8_t)~(1u << m->priority);
 }
 
 void wf_tx_move(struct wf_tx_out *to, struct wf_tx_out *from)
@@ -75,6 +85,7 @@ void wf_tx_move(struct wf_tx_out *to, struct wf_tx_out *from)
 	for (unsigned i = WF_PRIORITIES; i-- > 0;)
 		while ((node = wf_list_pop(&from->queues[i])))
 			wf_tx_queue(to, WF_CONTAINER(node, struct wf_message, node));
+	from->waiting = 0;
 	from->queued_bytes = 0;
 }
 
@@ -88,15 +99,14 @@ static struct wf_message *first_of(const struct wf_tx_out *out, unsigned priorit
 /* Returns the message whose bytes are next, or NULL. */
 static struct wf_message *next_message(const struct wf_tx_out *out)
 {
-	unsigned waiting = wf_tx_waiting(out);
 	struct wf_message *m;
 
-	for (unsigned i = 0; waiting >> i; i++) {
+	for (unsigned i = 0; out->waiting >> i; i++) {
 		m = first_of(out, i);
 		if (m && m->done_bytes)
 			return m;
 	}
-	return waiting ? first_of(out, wf_priority_next(&out->turns, waiting)) : NULL;
+	return out->waiting ? first_of(out, wf_priority_next(&out->turns, out->waiting)) : NULL;
 }
 
 static struct wf_outframe *take_frame(struct wf_link *link, enum wf_frame_kind kind)
@@ -239,6 +249,7 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 		wf_remote_doorbell_ring(link->side.remote_doorbell);
 	f->waiting = rc < 0;
 	if (rc < 0) {
+		link->out.frames_wait = true;
 		begin_full(link, f, rc);
 		wf_link_mark(link);
 		return -EAGAIN;
@@ -312,7 +323,7 @@ static void expect(struct wf_link *link)
 /* Note that some bytes of @m, the first ones, are in a frame. */
 static void begin_message(struct wf_link *link, struct wf_message *m)
 {
-	wf_priority_took(&link->out.turns, wf_tx_waiting(&link->out), m->priority);
+	wf_priority_took(&link->out.turns, link->out.waiting, m->priority);
 	m->first_ns = link->engine->loop.now_ns;
 	link->yields.urgent_ns[m->priority] = m->first_ns;
 }
@@ -337,7 +348,7 @@ static void fill(struct wf_link *link, struct wf_pack *pack, struct wf_list *fin
 			begin_message(link, m);
 		if (rc)
 			return;
-		wf_list_remove(&m->node);
+		wf_tx_unqueue(&link->out, m);
 		wf_list_append(finished, &m->node);
 		if (big)
 			return;
@@ -412,11 +423,14 @@ static void send_control(struct wf_link *link)
 /* Post waiting frames again, in order; -EAGAIN: the rail is full. */
 static int post_waiting(struct wf_link *link)
 {
-	WF_LIST_EACH(node, &link->out.frames) {
-		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
+	if (link->out.frames_wait) {
+		WF_LIST_EACH(node, &link->out.frames) {
+			struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
-		if (f->waiting && post_frame(link, f))
-			return -EAGAIN;
+			if (f->waiting && post_frame(link, f))
+				return -EAGAIN;
+		}
+		link->out.frames_wait = false;
 	}
 	if (link->out.control_frame && link->out.control_frame->waiting)
 		return post_frame(link, link->out.control_frame);
@@ -449,7 +463,7 @@ static void send_all(struct wf_link *link)
 	}
 	if (post_waiting(link))
 		return;
-	while (link->state == WF_LINK_UP && wf_tx_waiting(&link->out)) {
+	while (link->state == WF_LINK_UP && link->out.waiting) {
 		if (!may_send(link)) {
 			begin_starved(link);
 			break;
@@ -501,9 +515,9 @@ void wf_tx_sent(struct wf_outframe *f, int status)
 	if (f->kind == WF_FRAME_DATA)
 		link->tx.rail.posted_count--;
 	if (status) {
-		f->waiting = true;
+		f->waiting = link->out.frames_wait = true;
 		wf_link_rail_failed(link, wf_error_name(status));
-	} else if (wf_tx_waiting(&link->out)) {
+	} else if (link->out.waiting) {
 		wf_link_mark(link);
 	}
 }
@@ -551,7 +565,7 @@ static void replay(struct wf_link *link)
 
 		if (f->posted || f->waiting)
 			continue;
-		f->waiting = true;
+		f->waiting = link->out.frames_wait = true;
 		f->replayed = true;
 		wf_counters_add(&link->engine->counters.frames_replayed, 1);
 	}
@@ -691,6 +705,7 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 	wf_list_init(&controls);
 	for (unsigned i = WF_PRIORITIES; i-- > 0;)
 		wf_list_splice(&messages, &link->out.queues[i]);
+	link->out.waiting = 0;
 	wf_list_splice(&controls, &link->out.controls_out);
 	wf_list_splice(&controls, &link->out.controls);
 	while ((node = wf_list_first(&link->out.frames))) {

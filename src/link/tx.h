@@ -29,9 +29,11 @@ struct wf_tx_out {
 	 * follow each other, so that one that has begun is finished whatever waits.
 	 */
 	struct wf_list queues[WF_PRIORITIES];
+	uint8_t waiting;             /* the queues that have messages, one bit each */
 	struct wf_priority turns;
 	uint64_t queued_bytes;
 	struct wf_list frames;       /* struct wf_outframe, by number: frames not confirmed yet */
+	bool frames_wait;            /* some of them may wait for the rail */
 	struct wf_list held;         /* frames that only the rail still needs */
 	struct wf_list controls;     /* struct wf_message_control: controls not sent yet */
 	struct wf_list controls_out; /* controls in the frame under way */
@@ -76,20 +78,13 @@ static inline void wf_tx_progress(struct wf_tx *tx, uint64_t now_ns)
 	tx->progress_ns = now_ns;
 }
 
-/* Returns the queues in which messages wait, one bit each. */
-static inline unsigned wf_tx_waiting(const struct wf_tx_out *out)
-{
-	unsigned waiting = 0;
-
-	for (unsigned i = 0; i < WF_PRIORITIES; i++)
-		waiting |= (unsigned)!wf_list_empty(&out->queues[i]) << i;
-	return waiting;
-}
-
 void wf_tx_init(struct wf_tx_out *out);
 
 /* Put @m into the queue of its priority, or of a message that it follows. */
 void wf_tx_queue(struct wf_tx_out *out, struct wf_message *m);
+
+/* Take @m out of its queue. */
+void wf_tx_unqueue(struct wf_tx_out *out, struct wf_message *m);
 
 /* Queue all messages of @from, none of which has begun, in @to. */
 void wf_tx_move(struct wf_tx_out *to, struct wf_tx_out *from);

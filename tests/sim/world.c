@@ -652,7 +652,7 @@ bool wf_world_account_is_empty(const struct wf_link *link)
 
 	if (link->account.bytes[WF_LEDGER_RECEIVED])
 		return false;
-	return wf_tx_waiting(&link->out) || !wf_list_empty(&link->out.frames) ||
+	return link->out.waiting || !wf_list_empty(&link->out.frames) ||
 	       !wf_list_empty(&link->out.controls) || !wf_list_empty(&link->out.controls_out) ||
 	       owed % sizeof(*link) == 0;
 }
