@@ -278,13 +278,15 @@ static int check_manual(struct weft_node *node, const char *what)
 
 int weft_poll(struct weft_node *node, uint64_t timeout_ns)
 {
-	uint64_t now = wf_clock_now();
 	int err = check_manual(node, "weft_poll");
+	uint64_t until_ns;
 
 	if (err)
 		return err;
 	node->workers[0].ended_count = 0;
-	wf_turn_until(&node->workers[0], wf_clock_after(now, timeout_ns));
+	/* A poll that does not wait needs no time but that of its turn. */
+	until_ns = timeout_ns ? wf_clock_after(wf_clock_now(), timeout_ns) : 0;
+	wf_turn_until(&node->workers[0], until_ns);
 	err = wf_check_node(node);
 	return err ? err : (int)node->workers[0].ended_count;
 }

@@ -111,6 +111,8 @@ size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns)
 	size_t fired = 0;
 
 	assert(!timers->due);
+	if (!timers->root || timers->root->at_ns > now_ns)
+		return 0;
 	timers->due = timers->root;
 	timers->root = NULL;
 	while (timers->due && timers->due->at_ns <= now_ns) {

@@ -366,7 +366,10 @@ static void push_chunk(struct wf_pool *pool, struct wf_slab *slab, uint32_t inde
 		wf_list_append(&pool->idle, &slab->node);
 	else if (slab->free_count == 1)
 		wf_list_append(&pool->partial[class_of(slab->chunk_bytes)], &slab->node);
-	pool->freed = true;
+	pool->came_back = true;
+	/* Most memory comes back while nobody waits for it: then a turn need not look at it. */
+	if (slab->guest || !wf_list_empty(&pool->waiters))
+		pool->freed = true;
 }
 
 /*
@@ -666,7 +669,7 @@ void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter)
 	pthread_mutex_lock(&pool->lock);
 	wf_list_append(&pool->waiters, &waiter->node);
 	pool->wait_count++;
-	if (close_revoked(pool) || unregister_unused(pool))
+	if (close_revoked(pool) || unregister_unused(pool) || pool->came_back)
 		pool->freed = true;
 	pthread_mutex_unlock(&pool->lock);
 }
@@ -678,19 +681,18 @@ void wf_pool_unwait(struct wf_pool *pool, struct wf_pool_waiter *waiter)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-void wf_pool_run(struct wf_pool *pool)
+void wf_pool_retry(struct wf_pool *pool)
 {
 	struct wf_list due;
 	struct wf_list *node;
 
 	wf_cache_run(&pool->cache);
-	/* Look without the lock, because every turn of the loop looks. */
 	if (!atomic_load_explicit(&pool->freed, memory_order_relaxed))
 		return;
 	wf_list_init(&due);
 	pthread_mutex_lock(&pool->lock);
 	wf_list_splice(&due, &pool->waiters);
-	pool->freed = false;
+	pool->freed = pool->came_back = false;
 	pthread_mutex_unlock(&pool->lock);
 	wf_pool_dismiss(pool);
 	/* A retry may stop another waiter, which takes itself out of @due. */

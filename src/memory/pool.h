@@ -63,7 +63,8 @@ struct wf_pool {
 	struct wf_list waiters;
 	struct wf_list arenas;  /* struct wf_arena, beside the pool; owner only */
 	struct wf_cache cache;  /* registrations of other memory of the program's; owner only */
-	_Atomic bool freed;     /* a chunk came back since the waiters last ran */
+	bool came_back;         /* a chunk came back since the waiters last ran */
+	_Atomic bool freed;     /* waiters are to run, or chunks to lose their keys */
 	size_t file_count, files_max; /* slabs that are sealed memory */
 	_Atomic uint64_t *retired; /* count of such slabs gone, shown to others; NULL: not shown */
 };
@@ -168,8 +169,18 @@ void wf_pool_wait(struct wf_pool *pool, struct wf_pool_waiter *waiter);
 /* Stop waiting. */
 void wf_pool_unwait(struct wf_pool *pool, struct wf_pool_waiter *waiter);
 
-/* Tell the waiters if memory came back.  Owner, from the poll loop. */
-void wf_pool_run(struct wf_pool *pool);
+/* Do as wf_pool_run(), when there is something to do.  Owner. */
+void wf_pool_retry(struct wf_pool *pool);
+
+/*
+ * Tell the waiters if memory came back, and let go of registrations of memory that has changed.
+ * Owner, from the poll loop: each turn looks, and finds nothing but for a few of them.
+ */
+static inline void wf_pool_run(struct wf_pool *pool)
+{
+	if (pool->cache.count || atomic_load_explicit(&pool->freed, memory_order_relaxed))
+		wf_pool_retry(pool);
+}
 
 /* Make the pool's memory a copy in a forked child: its writes are not the parent's. */
 void wf_pool_forked(struct wf_pool *pool);

@@ -10,7 +10,7 @@ int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
 		  const struct wf_rail_caps *caps, struct wf_error *e)
 {
 	const struct wf_rail_caps *better = terms->no_fallback ? wf_fit_better(link, caps) : NULL;
-	uint32_t rails = 1 + wf_lane_count(link);
+	uint32_t rails = terms->rails_min ? 1 + wf_lane_count(link) : 1;
 	char why[WF_GREET_TEXT_BYTES];
 
 	if (terms->provider && strcasecmp(terms->provider, caps->provider)) {

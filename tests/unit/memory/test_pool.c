@@ -391,6 +391,24 @@ static void waiters_are_told_in_order_when_memory_comes_back(void **state)
 	wf_pool_fini(&pool);
 }
 
+static void memory_that_came_back_before_the_wait_is_told(void **state)
+{
+	struct want want = { .waiter.retry = retry, .bytes = 4 * MIB };
+	void *chunk;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 4 * MIB), 0);
+	chunk = take(4 * MIB);
+	assert_int_equal(wf_pool_take(&pool, want.bytes, &want.got), -EAGAIN);
+	assert_int_equal(wf_pool_give(&pool, chunk), 0); /* by another thread */
+	assert_false(pool.freed); /* nobody waits: no turn looks */
+	wf_pool_wait(&pool, &want.waiter);
+	wf_pool_run(&pool);
+	assert_ptr_equal(want.got, chunk);
+	assert_int_equal(want.told, 1);
+	wf_pool_fini(&pool);
+}
+
 static void a_waiter_gets_what_unused_slabs_keep_registered(void **state)
 {
 	struct want want = { .waiter.retry = retry, .bytes = MIB };
@@ -728,6 +746,7 @@ int main(void)
 		cmocka_unit_test(a_guest_is_as_a_chunk_and_leaves_with_its_last_share),
 		cmocka_unit_test(a_guest_makes_no_room_for_others_and_goes_with_the_pool),
 		cmocka_unit_test(waiters_are_told_in_order_when_memory_comes_back),
+		cmocka_unit_test(memory_that_came_back_before_the_wait_is_told),
 		cmocka_unit_test(a_waiter_gets_what_unused_slabs_keep_registered),
 		cmocka_unit_test(a_waiter_may_stop_another_while_it_is_told),
 		cmocka_unit_test(threads_may_take_and_give_at_once),
