@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What one operation costs in instructions, by floor and by function, as callgrind counts them.
 
-The program `instructions` makes operations of one kind between two nodes of its process.  It is run
-at two counts; what the longer run has more, by the difference of the counts, is one operation's.
-Little of it depends on the clock, so that figures repeat within a hundredth.
+The program `instructions` makes operations of one kind between two nodes of its process, over a
+provider, where little depends on the clock, so that figures repeat within a hundredth; or over a
+fabric that is simulated on a clock that stands still (--provider fake), where they repeat to the
+digit, and what weft's own floors cost is held below the ceilings of instructions.txt (--check).
 """
 import argparse
 import collections
@@ -14,8 +15,10 @@ import subprocess
 import sys
 import tempfile
 
-COUNTS = 200, 600
+COUNT, COUNT_OF_LONG = 400, 40    # operations: the long ones take callgrind a while
 SIDES = "here", "there"
+CEILINGS = os.path.join(os.path.dirname(__file__), "instructions.txt")
+SLACK = 1.1     # compilers differ
 
 # Kind, bytes, and what each side is of it.
 KINDS = (
@@ -91,17 +94,22 @@ def floor(place):
     return library.group(1) if library else "libc"
 
 
+def program_of(provider):
+    """The program that makes operations over a provider."""
+    return "instructions_fake" if provider == "fake" else "instructions"
+
+
 def run(build, kind, size, count, side, provider, env):
     """The costs of so many operations at one side."""
-    program = os.path.join(build, "tests", "bench", ".libs", "instructions")
+    program = os.path.join(build, "tests", "bench", ".libs", program_of(provider))
     if not os.path.exists(program):
-        program = os.path.join(build, "tests", "bench", "instructions")
+        program = os.path.join(build, "tests", "bench", program_of(provider))
     with tempfile.TemporaryDirectory(prefix="weft-instructions.") as folder:
         out = os.path.join(folder, "out")
         done = subprocess.run(
             ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--toggle-collect={side}_*",
-             f"--callgrind-out-file={out}", program, "-e", kind, "-s", str(size), "-w", str(count),
-             "-p", provider],
+             "--zero-before=counted", f"--callgrind-out-file={out}", program, "-e", kind,
+             "-s", str(size), "-w", str(count), "-p", provider],
             env=dict(os.environ, LD_LIBRARY_PATH=os.path.join(build, ".libs"), **env),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
@@ -111,8 +119,9 @@ def run(build, kind, size, count, side, provider, env):
 
 def of_one(build, kind, size, side, provider, env):
     """Instructions of one operation, by (place, function)."""
-    few, many = (run(build, kind, size, count, side, provider, env) for count in COUNTS)
-    return {key: (many[key] - few[key]) / (COUNTS[1] - COUNTS[0]) for key in many}
+    count = COUNT_OF_LONG if size > 4096 or kind in ("gets", "puts") else COUNT
+    return {key: total / count
+            for key, total in run(build, kind, size, count, side, provider, env).items()}
 
 
 def by_floor(found):
@@ -134,7 +143,9 @@ def arguments(words):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", metavar="DIR", default=".",
                         help="a configured build folder; default the current one")
-    parser.add_argument("--provider", default="tcp", help="default tcp")
+    parser.add_argument("--provider", default="tcp", help="default tcp; fake: the simulated fabric")
+    parser.add_argument("--check", action="store_true",
+                        help="over the simulated fabric: is each kind below its ceiling?")
     parser.add_argument("--security", default="open", choices=("open", "keyed", "sealed"))
     parser.add_argument("--functions", type=int, default=0, metavar="N",
                         help="so many functions of each side, those that cost most")
@@ -145,7 +156,10 @@ def arguments(words):
         if kind not in known:
             parser.error(f"there is no kind {kind}; there are {', '.join(sorted(known))}")
     a.build = os.path.abspath(a.build)
-    if subprocess.run(["make", "-s", "-C", a.build, "bench"]).returncode:
+    if a.check:
+        a.provider, a.security = "fake", "open"
+    if subprocess.run(["make", "-s", "-C", a.build, "weft",
+                       f"tests/bench/{program_of(a.provider)}"]).returncode:
         sys.exit(f"bench: {a.build} does not build: configure it first")
     return a
 
@@ -170,10 +184,32 @@ def show(a, env, kind, size, side, does):
         print(f"    {count:7.0f}  {floor(place)}: {name} ({os.path.basename(place)})")
 
 
+def ceilings():
+    """The instructions that weft's own part of one operation may cost, by (kind, bytes, side)."""
+    with open(CEILINGS) as lines:
+        words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return {(kind, int(size), side): int(count) for kind, size, side, count in words}
+
+
+def check(a):
+    """Compare each kind and side with its ceiling.  Exits with 1 if one is above it."""
+    above = 0
+    for (kind, size, side), ceiling in ceilings().items():
+        count = ours(of_one(a.build, kind, size, side, a.provider, {}))
+        is_above = count > ceiling * SLACK
+        above += is_above
+        print(f"{'ABOVE ' if is_above else ''}{kind} {size} {side}: {count:.0f} of {ceiling}",
+              flush=True)
+    print(f"{above} above their ceilings")
+    sys.exit(1 if above else 0)
+
+
 def main(words):
     a = arguments(words)
     if not shutil.which("valgrind"):
         sys.exit("bench: valgrind counts instructions, and is not installed")
+    if a.check:
+        check(a)
     with tempfile.TemporaryDirectory(prefix="weft-instructions.") as folder:
         env = environment(a, folder)
         for kind, size, *what in KINDS:

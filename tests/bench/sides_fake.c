@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Both nodes are of a simulated world, whose network is perfect, and whose clock stands still. */
+#include "tests/bench/sides.h"
+
+#include "tests/sim/world.h"
+
+void sides_open(const char *provider)
+{
+	const struct wf_fake perfect = { 0 };
+
+	(void)provider;
+	wf_world_open(WF_WORLD_CONNECTED, 2, &perfect);
+	wf_world_connect(HERE, THERE);
+}
+
+struct weft_node *sides_node(enum sides side)
+{
+	return wf_world_node(side);
+}
+
+struct weft_peer *sides_peer(void)
+{
+	return wf_world_peer(HERE, THERE);
+}
+
+void sides_poll(enum sides side)
+{
+	wf_world_poll(side);
+}
