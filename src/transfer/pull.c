@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "transfer/plan.h"
 #include "transfer/reads.h"
@@ -574,6 +575,7 @@ void wf_pull_feed(struct wf_pull *pull)
 	       (r = wf_reads_next(pull))) {
 		bool has_way = wf_reads_find_way(pull, &over);
 
+		r->read.done = read_done;
 		if (wf_yield_must(pull))
 			return;
 		if (!has_way && !wf_reads_for_helper(pull))
@@ -835,23 +837,19 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 	const struct wf_stage *stage = pull->job.stage;
 	bool view = pull->job.view, staged = body->way == WF_BODY_STAGED;
 
-	*pull = (struct wf_pull){
-		.job = pull->job,
-		.path = pull->path,
-		.transfer = t,
-		.link = link,
-		.yield.priority = WF_MAX(pull->job.terms->priority, body->priority),
-		.body = *body,
-		.way = view ? WF_PULL_WAY_VIEW : stage ? WF_PULL_WAY_STAGED : WF_PULL_WAY_READ,
-		.into = pull->job.into,
-		.into_bytes = stage ? stage->bounce_bytes : body->bytes,
-		.from_bytes = body->bytes,
-		.offered_bytes = body->bytes,
-		/* All bytes of a view are there. */
-		.at.next = view ? body->bytes : 0,
-		.at.got_bytes = view ? body->bytes : 0,
-		.at.filled = staged ? 0 : body->bytes,
-	};
+	/* Reads are set up one by one: a short body has one of them. */
+	memset(&pull->damaged, 0, offsetof(struct wf_pull, reads) - offsetof(struct wf_pull, damaged));
+	pull->transfer = t;
+	pull->link = link;
+	pull->yield.priority = WF_MAX(pull->job.terms->priority, body->priority);
+	pull->body = *body;
+	pull->way = view ? WF_PULL_WAY_VIEW : stage ? WF_PULL_WAY_STAGED : WF_PULL_WAY_READ;
+	pull->into = pull->job.into;
+	pull->into_bytes = stage ? stage->bounce_bytes : body->bytes;
+	pull->from_bytes = pull->offered_bytes = body->bytes;
+	/* All bytes of a view are there. */
+	pull->at.next = pull->at.got_bytes = view ? body->bytes : 0;
+	pull->at.filled = staged ? 0 : body->bytes;
 	if (pull->job.blocks) {
 		pull->body.bytes = pull->job.blocks_bytes;
 		pull->at.filled = pull->job.blocks_known;
@@ -862,10 +860,6 @@ static void set_up(struct wf_pull *pull, struct wf_transfer *t, struct wf_link *
 	wf_list_init(&pull->bounce_waiter.node);
 	wf_list_init(&pull->yield.node);
 	wf_pace_share_init(&pull->share, &t->pace, pull->yield.priority, go_on);
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
-		pull->reads[i].read.done = read_done;
-		pull->reads[i].pull = pull;
-	}
 }
 
 int wf_pull_start(struct wf_transfer *t, struct wf_link *link, const struct wf_body *body,
@@ -1159,7 +1153,7 @@ void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 
 	if (!over)
 		return;
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
+	for (uint32_t i = 0; i < pull->read_count; i++) {
 		struct wf_pull_read *r = &pull->reads[i];
 
 		if (r->state != WF_PULL_READ_BUSY || r->over != over)
@@ -1177,7 +1171,7 @@ void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 
 void wf_pull_quiet(struct wf_pull *pull)
 {
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+	for (uint32_t i = 0; i < pull->read_count; i++)
 		if (pull->reads[i].state == WF_PULL_READ_BUSY)
 			pull->reads[i].state = WF_PULL_READ_AGAIN;
 	pull->aside = 0;

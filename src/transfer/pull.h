@@ -70,6 +70,7 @@ struct wf_pull {
 	struct wf_pull_stop stop;
 	struct wf_pace_share share;
 	struct wf_timer timer;
+	uint32_t read_count; /* reads of @reads that were ever made: the others are not set up */
 	struct wf_pull_read reads[WF_PULL_DEPTH_MAX];
 };
 

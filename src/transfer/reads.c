@@ -40,7 +40,7 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 	struct wf_pull_read *unused = NULL;
 	uint64_t end = wf_reads_limit(pull);
 
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++) {
+	for (uint32_t i = 0; i < pull->read_count; i++) {
 		struct wf_pull_read *r = &pull->reads[i];
 
 		if (r->state == WF_PULL_READ_AGAIN)
@@ -48,8 +48,12 @@ struct wf_pull_read *wf_reads_next(struct wf_pull *pull)
 		if (r->state == WF_PULL_READ_FREE && !unused)
 			unused = r;
 	}
-	if (!unused || pull->at.next >= end)
+	if (pull->at.next >= end || (!unused && pull->read_count == WF_PULL_DEPTH_MAX))
 		return NULL;
+	if (!unused) {
+		unused = &pull->reads[pull->read_count++];
+		*unused = (struct wf_pull_read){ .pull = pull };
+	}
 	unused->offset = pull->at.next;
 	if (pull->job.blocks) {
 		unused->block = pull->at.block;
@@ -77,7 +81,7 @@ void wf_reads_asked(struct wf_pull *pull, const struct wf_pull_read *r)
 
 void wf_reads_rewind(struct wf_pull *pull, uint64_t end)
 {
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+	for (uint32_t i = 0; i < pull->read_count; i++)
 		pull->reads[i].state = WF_PULL_READ_FREE;
 	pull->at.next = pull->at.block = 0;
 	pull->at.block_done = 0;
@@ -297,7 +301,7 @@ uint64_t wf_reads_got(const struct wf_pull *pull)
 {
 	uint64_t end = pull->at.next;
 
-	for (uint32_t i = 0; i < WF_PULL_DEPTH_MAX; i++)
+	for (uint32_t i = 0; i < pull->read_count; i++)
 		if (pull->reads[i].state != WF_PULL_READ_FREE)
 			end = WF_MIN(end, pull->reads[i].offset);
 	return end;

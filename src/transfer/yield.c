@@ -58,20 +58,29 @@ uint64_t wf_yield_chunk_bytes(const struct wf_pull *pull)
 	return is_narrow(pull) ? WF_MIN(pull->rail.chunk_bytes, most) : pull->rail.chunk_bytes;
 }
 
+/* Let @pull make way no longer, if it does. */
+static void let_go(struct wf_pull *pull)
+{
+	if (wf_list_empty(&pull->yield.node))
+		return;
+	wf_list_remove(&pull->yield.node);
+	pull->link->yields.held_count--;
+}
+
 /* A pull that goes on among narrow ones has its read first, the end of which calls the next. */
 void wf_yield_next(struct wf_link *link)
 {
 	struct wf_above_yields *y = &link->yields;
 	struct wf_list *node;
 
-	for (unsigned i = WF_PRIORITIES; i-- > 0 && !is_preceded(y, i);)
+	for (unsigned i = WF_PRIORITIES; y->held_count && i-- > 0 && !is_preceded(y, i);)
 		while ((node = wf_list_first(&y->held[i]))) {
 			struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, yield.node);
 			bool narrow = is_narrow(pull);
 
 			if (narrow && is_reading(link))
 				return;
-			wf_list_remove(node);
+			let_go(pull);
 			wf_pull_go_on(pull);
 			if (narrow)
 				return;
@@ -104,8 +113,10 @@ bool wf_yield_must(struct wf_pull *pull)
 	if (pull->yield.has_turn ||
 	    (!is_preceded(y, pull->yield.priority) && !(is_reading(pull->link) && is_narrow(pull))))
 		return false;
-	if (wf_list_empty(&pull->yield.node))
+	if (wf_list_empty(&pull->yield.node)) {
 		wf_list_append(&y->held[pull->yield.priority], &pull->yield.node);
+		y->held_count++;
+	}
 	return true;
 }
 
@@ -122,7 +133,8 @@ void wf_yield_took(struct wf_pull *pull)
 	next = wf_priority_next(&y->turns, waiting);
 	if (y->turns.passed[next] < WF_PRIORITY_PASSES)
 		return;
-	other = WF_CONTAINER(wf_list_pop(&y->held[next]), struct wf_pull, yield.node);
+	other = WF_CONTAINER(wf_list_first(&y->held[next]), struct wf_pull, yield.node);
+	let_go(other);
 	other->yield.has_turn = true;
 	wf_priority_took(&y->turns, waiting, next);
 	wf_pull_go_on(other);
@@ -136,7 +148,7 @@ void wf_yield_done(struct wf_pull *pull)
 
 void wf_yield_leave(struct wf_pull *pull)
 {
-	wf_list_remove(&pull->yield.node);
+	let_go(pull);
 	pull->yield.has_turn = false;
 	want(pull, false);
 }
