@@ -25,6 +25,7 @@
 #define GROUPS "X25519:P-256:P-384"
 #define SIGNATURES "ECDSA+SHA256:ECDSA+SHA384:ed25519:RSA-PSS+SHA256:RSA-PSS+SHA384"
 #define SECURITY_BITS_LEVEL 2 /* OpenSSL's: 112 bits, so no SHA-1 and no RSA below 2048 bits */
+#define SECURITY_BITS 112     /* the bits of that level */
 
 /* OpenSSL takes a key for a session that is resumed, and asks for its context. */
 static const unsigned char context[] = { 'w', 'e', 'f', 't' };
@@ -194,6 +195,22 @@ static int use_authorities(struct wf_credentials *c, const char *path, struct wf
 	return 0;
 }
 
+/*
+ * Refuse this node's own certificate if peers would refuse its signature: OpenSSL 3.0 does so by
+ * itself, and 3.5 loads it.  Nobody looks at the signature of one that is its own authority.
+ */
+static int check_signature(const struct wf_credentials *c, const char *path, struct wf_error *e)
+{
+	X509 *cert = SSL_CTX_get0_certificate(c->tls);
+	int bits;
+
+	if (X509_get_extension_flags(cert) & EXFLAG_SS ||
+	    !X509_get_signature_info(cert, NULL, NULL, &bits, NULL) || bits >= SECURITY_BITS)
+		return 0;
+	return wf_error_set(e, -EINVAL, "certificate %.300s: its signature is too weak: %d bits of "
+			    "security, and peers ask for %d", path, bits, SECURITY_BITS);
+}
+
 static int use_certificates(struct wf_credentials *c, const struct wf_credentials_files *f,
 			    struct wf_error *e)
 {
@@ -204,6 +221,9 @@ static int use_certificates(struct wf_credentials *c, const struct wf_credential
 	SSL_CTX_set_default_passwd_cb_userdata(c->tls, &asked);
 	if (SSL_CTX_use_certificate_chain_file(c->tls, f->cert) <= 0)
 		return say(e, -EINVAL, "certificate", f->cert);
+	err = check_signature(c, f->cert, e);
+	if (err)
+		return err;
 	err = SSL_CTX_use_PrivateKey_file(c->tls, f->key, SSL_FILETYPE_PEM) <= 0 ||
 	      SSL_CTX_check_private_key(c->tls) <= 0;
 	SSL_CTX_set_default_passwd_cb_userdata(c->tls, NULL);
