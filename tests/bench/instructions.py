@@ -84,10 +84,10 @@ def costs(path):
 def floor(place):
     """The floor of a file, or the library that it is of."""
     parts = place.split("/")
-    if "src" in parts[:-1]:
-        return parts[parts.index("src") + 1]
-    if place.startswith("tests/") or "/tests/" in place:
-        return "tests"
+    # The tree may itself lie below a folder that is called src.
+    for at in range(len(parts) - 2, -1, -1):
+        if parts[at] in ("src", "tests"):
+            return parts[at + 1] if parts[at] == "src" else "tests"
     if parts[-1] == "xxhash.h" or "rdma" in parts:
         return "libxxhash" if parts[-1] == "xxhash.h" else "libfabric"
     library = re.match(r"(lib[\w-]+|ld)[.-]", parts[-1])
