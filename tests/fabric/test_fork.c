@@ -481,6 +481,18 @@ static struct weft_op *ping_and_fork(struct weft_peer *peer)
 	return op;
 }
 
+/*
+ * Wait for @op, at whose end the process forks: in a thread of the library, or in this one, which
+ * has the loop while it waits.  Then the child is here, and the wait says why it returns.
+ */
+static void wait_for_fork(struct weft_op *op)
+{
+	if (weft_wait(op, PAIR_LIMIT_NS))
+		_exit(atomic_load(&forked) || !strstr(weft_error(), "forked"));
+	if (!atomic_load(&forked))
+		_exit(2);
+}
+
 static void a_child_forked_in_a_callback_stops_there(void **state)
 {
 	struct weft_node_options options;
@@ -489,9 +501,10 @@ static void a_child_forked_in_a_callback_stops_there(void **state)
 
 	(void)state;
 	for (const char *at = pair_first(); at; at = pair_next()) {
-		/* The worker's thread is all that the child has, and ends. */
+		/* The thread that forked is all that the child has, and ends. */
 		pair_open(&pair, at, NULL);
 		op = ping_and_fork(pair.peer);
+		wait_for_fork(op);
 		pair_ended(op, WEFT_OK);
 		weft_op_free(op);
 		assert_true(atomic_load(&forked) > 0);
@@ -499,15 +512,12 @@ static void a_child_forked_in_a_callback_stops_there(void **state)
 		pair_exchange(&pair, &pair.other);
 		pair_close(&pair);
 
-		/* It is in the middle of weft_wait, which says why it returns. */
+		/* Here that is always this thread. */
 		options = pair_options(at);
 		options.mode = WEFT_MANUAL;
 		pair_open(&pair, at, &options);
 		op = ping_and_fork(pair.peer);
-		if (weft_wait(op, PAIR_LIMIT_NS))
-			_exit(atomic_load(&forked) || !strstr(weft_error(), "forked"));
-		if (!atomic_load(&forked))
-			_exit(2);
+		wait_for_fork(op);
 		pair_ended(op, WEFT_OK);
 		weft_op_free(op);
 		assert_int_equal(status_of(atomic_load(&forked)), 0);
