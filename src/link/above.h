@@ -44,7 +44,7 @@ struct wf_above_notes {
 struct wf_above_yields {
 	uint32_t wanting[WF_PRIORITIES];  /* pulls that have bytes to ask for; not of priority 0 */
 	struct wf_list held[WF_PRIORITIES]; /* struct wf_pull: pulls that make way */
-	uint32_t held_count;
+	uint32_t held_count;              /* pulls that make way, of all priorities */
 	struct wf_priority turns;
 	uint32_t refused; /* pulls whose next read the rail refuses: it counts among the link's reads */
 	uint64_t urgent_ns[WF_PRIORITIES]; /* when a record of that priority last came or left */

@@ -217,7 +217,7 @@ static enum kind kind_of(const char *name)
 	bench_die("there is no kind '%s'", name);
 }
 
-/* What is done from now on counts. */
+/* Let callgrind count the operations after this call alone: it forgets what it had before. */
 SIDE void counted(void)
 {
 	__asm__ volatile("");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Both nodes are of a simulated world, whose network is perfect, and whose clock stands still. */
+/* Sides over the fake fabric: nodes of a simulated world, with a perfect network and no time. */
 #include "tests/bench/sides.h"
 
 #include "tests/sim/world.h"
