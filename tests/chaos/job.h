@@ -41,6 +41,7 @@ struct lane {
 	uint64_t step; /* counts lanes of a kind; of tensors the step, the same on both ends */
 	uint64_t next_sequence;
 	unsigned under_way;
+	bool is_met; /* an operation with the peer has ended well */
 	uint64_t not_before_ns;
 	struct content_seen seen;
 };

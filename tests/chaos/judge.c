@@ -176,14 +176,17 @@ bool judge_last_failed(const struct crew *crew, unsigned i, unsigned peer, uint6
 
 void judge_print(const struct crew *crew, unsigned i, unsigned peer)
 {
-	unsigned count = 0, skipped;
+	unsigned count = 0, at = 0;
 	struct report r;
 
 	for (unsigned n = 0; next(crew, n, &r); n++)
 		count += r.member == i && r.peer == peer;
-	printf("  member %u made %u reports of %u\n", i, count, peer);
-	skipped = count > PRINTED_MAX ? count - PRINTED_MAX : 0;
-	for (unsigned n = 0; next(crew, n, &r); n++)
-		if (r.member == i && r.peer == peer && !(skipped && skipped--))
+	printf("  member %u made %u reports of %u: the first and the last\n", i, count, peer);
+	for (unsigned n = 0; next(crew, n, &r); n++) {
+		if (r.member != i || r.peer != peer)
+			continue;
+		if (at < PRINTED_MAX / 2 || count - at <= PRINTED_MAX / 2)
 			print(crew, &r);
+		at++;
+	}
 }

@@ -229,11 +229,11 @@ static void turn(uint64_t ns)
 		poll(&input, 1, me.traffic ? (int)(ns / MS) : -1);
 }
 
-static void turn_until_idle(const char *what)
+static void turn_until(bool (*done)(struct traffic *t), const char *what)
 {
 	uint64_t until = now_ns() + END_MOST_NS;
 
-	while (!traffic_is_idle(me.traffic)) {
+	while (!done(me.traffic)) {
 		turn(TURN_NS);
 		if (now_ns() < until)
 			continue;
@@ -243,18 +243,24 @@ static void turn_until_idle(const char *what)
 	}
 }
 
+static void do_meet(const char *arguments)
+{
+	(void)arguments;
+	turn_until(traffic_has_met_all, "meet");
+}
+
 static void do_drain(const char *arguments)
 {
 	(void)arguments;
 	traffic_drain(me.traffic);
-	turn_until_idle("drain");
+	turn_until(traffic_is_idle, "drain");
 }
 
 static void do_hush(const char *arguments)
 {
 	(void)arguments;
 	traffic_hush(me.traffic);
-	turn_until_idle("hush");
+	turn_until(traffic_is_idle, "hush");
 	me.counters = (struct weft_counters){ .size = sizeof(me.counters) };
 	if (weft_node_counters(me.node, &me.counters))
 		give_up("counters");
@@ -295,8 +301,8 @@ static const struct command {
 	const char *name;
 	void (*run)(const char *arguments);
 } commands[] = {
-	{ "open", do_open },   { "go", do_go },       { "reset", do_reset }, { "burn", do_burn },
-	{ "drain", do_drain }, { "hush", do_hush },   { "close", do_close },
+	{ "open", do_open },   { "go", do_go },       { "meet", do_meet },   { "reset", do_reset },
+	{ "burn", do_burn },   { "drain", do_drain }, { "hush", do_hush },   { "close", do_close },
 };
 
 static void obey(char *line)

@@ -214,8 +214,10 @@ static void check_outcome(struct traffic *t, struct job *j)
 	} else if (j->lane->is->kind == REPORT_CALL) {
 		calls_check(j);
 	}
-	if (status == WEFT_OK)
+	if (status == WEFT_OK) {
+		j->lane->is_met = true;
 		return;
+	}
 	t->totals.failed++;
 	t->totals.cancelled += j->cancelled_ns != 0;
 	job_tell_of(j, REPORT_FAILED, weft_op_message(j->op));
@@ -359,6 +361,20 @@ void traffic_turn(struct traffic *t)
 }
 
 /* Life. */
+
+bool traffic_has_met_all(struct traffic *t)
+{
+	bool met = true;
+
+	for (unsigned peer = 0; peer < t->config.count; peer++) {
+		bool any = peer == t->config.self;
+
+		for (size_t i = 0; i < LANES; i++)
+			any |= t->lanes[peer][i].is_met;
+		met &= any;
+	}
+	return met;
+}
 
 /* Receives of both kinds are counted together, as the sends that they get. */
 static enum report_kind counted_as(enum report_kind kind)

@@ -46,6 +46,9 @@ void traffic_go(struct traffic *t);
 /* Take a turn: answer, look what has ended, and begin anew. */
 void traffic_turn(struct traffic *t);
 
+/* Has an operation with each of the others ended well? */
+bool traffic_has_met_all(struct traffic *t);
+
 /* Send no more, and only receive from now on. */
 void traffic_drain(struct traffic *t);
 
