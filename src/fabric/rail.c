@@ -358,9 +358,6 @@ int wf_rail_open(const struct wf_select_candidate *candidate, const struct wf_ra
 	if (r->own.reads)
 		r->caps.read_spans_max = WF_READ_SPANS_MAX; /* a chunk of 1 MiB in blocks of 64 KiB */
 	r->caps.names = wf_names_of(r->caps.provider, r->caps.domain);
-	if (config->frame_bytes)
-		r->caps.frame_bytes = WF_MIN(r->caps.frame_bytes, config->frame_bytes);
-	r->caps.inject_bytes = WF_MIN(r->caps.inject_bytes, r->caps.frame_bytes);
 	r->counters = config->counters ? config->counters : &r->unread;
 	r->recorder = config->recorder;
 	r->own.wake = config->wake;

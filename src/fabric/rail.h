@@ -34,7 +34,6 @@ struct wf_rail_config {
 	const char *host;      /* address to bind, for rows that go by IP */
 	uint16_t port_first, port_last; /* 0: any port */
 	uint32_t slots_count;  /* receive slots at most; fewer if the provider has fewer */
-	uint32_t frame_bytes;  /* 0: the row's */
 	struct wf_counters *counters;  /* NULL: nobody counts */
 	struct wf_recorder *recorder;  /* NULL: nobody asks where the worker is */
 	void (*wake)(void *ctx); /* called by the helper's thread: poll again.  NULL: no helper */

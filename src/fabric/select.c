@@ -159,6 +159,13 @@ static int node_of(const char *pci, const char *sysfs)
 	return wf_sysfs_node(folder);
 }
 
+/* Returns the longest frame; with longer ones than the row's a provider may be unsafe. */
+static uint64_t frame_bytes(const struct wf_provider *row, const struct wf_options *options)
+{
+	return options->frame_bytes ? WF_MIN(options->frame_bytes, row->frame_bytes) :
+				      row->frame_bytes;
+}
+
 static void fill_caps(struct wf_rail_caps *c, const struct wf_provider *row,
 		      const struct fi_info *info, const struct wf_options *options)
 {
@@ -182,7 +189,7 @@ static void fill_caps(struct wf_rail_caps *c, const struct wf_provider *row,
 		.host.dialled_first = wf_provider_has(row, WF_QUIRK_LIVE_NAME, version),
 		.tested = row->tested,
 		.wait = wf_provider_has(row, WF_QUIRK_SLOW_FD, version) ? WF_WAIT_POLLFD : row->wait,
-		.frame_bytes = (uint32_t)WF_MIN(row->frame_bytes, most),
+		.frame_bytes = (uint32_t)WF_MIN(frame_bytes(row, options), most),
 		.eager_bytes = options->eager_bytes ? options->eager_bytes : row->eager_bytes,
 		.chunk_bytes = options->chunk_bytes ? options->chunk_bytes : row->chunk_bytes,
 		.read_bytes_max = most,

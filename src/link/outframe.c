@@ -5,7 +5,8 @@
 
 #include "link/engine.h"
 
-#define POOL_BYTES (256 * MIB) /* 4096 peers with four 16 KiB frames under way */
+/* 8192 frames of 65 KiB in chunks of 128, of which only pages that had bytes are in memory. */
+#define POOL_BYTES (1024 * MIB)
 #define SPARE_MAX 64           /* frames in the freelist: the default WEFT_WINDOW; not tuned */
 #define SHRINK_NS WF_NS_PER_S  /* time after a frame beyond SPARE_MAX was freed */
 

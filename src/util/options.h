@@ -43,6 +43,7 @@ struct wf_options {
 	uint64_t helper;          /* WEFT_HELPER: yes/no: a helper for large bodies; default yes */
 	uint64_t pack_bytes;      /* WEFT_PACK_BYTES, alias TF_RDMA_ACC_SIZE: the longest record
 				   * that is packed with others; 0: as fits */
+	uint64_t frame_bytes;     /* WEFT_FRAME_BYTES; 0: the provider's */
 	uint64_t eager_bytes;     /* WEFT_EAGER_BYTES; 0: the provider's */
 	uint64_t timeout_ns;      /* WEFT_TIMEOUT, default 60 s */
 	uint64_t connect_ns;      /* WEFT_CONNECT_TIMEOUT: how long to dial a peer that is not

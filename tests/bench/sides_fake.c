@@ -2,6 +2,9 @@
 /* Sides over the fake fabric: nodes of a simulated world, with a perfect network and no time. */
 #include "tests/bench/sides.h"
 
+#include <stdlib.h>
+
+#include "tests/bench/must.h"
 #include "tests/sim/world.h"
 
 void sides_open(const char *provider)
@@ -9,6 +12,7 @@ void sides_open(const char *provider)
 	const struct wf_fake perfect = { 0 };
 
 	(void)provider;
+	must(setenv("WEFT_FRAME_BYTES", "1M", 1), "setenv"); /* the provider's own, not the world's */
 	wf_world_open(WF_WORLD_CONNECTED, 2, &perfect);
 	wf_world_connect(HERE, THERE);
 }

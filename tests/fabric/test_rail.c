@@ -87,7 +87,7 @@ struct peer {
 	struct wf_rail *rail;
 	struct wf_ep *ep;
 	struct wf_mr *body_mr, *out_mr;
-	uint8_t *body, out[64 * KIB];
+	uint8_t *body, out[66 * KIB];
 	bool floods, ends;
 };
 
@@ -287,12 +287,12 @@ struct world {
 	struct wf_rail *rail;
 	struct wf_counters counters;
 	struct wf_mr *out_mr, *into_mr;
-	uint8_t out[64 * KIB], *into, *expected; /* BODY bytes each */
+	uint8_t out[66 * KIB], *into, *expected; /* BODY bytes each */
 	/* heard: */
 	unsigned connected, closed, sent, received, reads;
 	int read_status;
 	struct wf_ep *closed_ep;
-	uint8_t last[64 * KIB];
+	uint8_t last[66 * KIB];
 	size_t last_bytes;
 };
 

@@ -155,7 +155,7 @@ def rail(**changes):
     """A rail over tcp, at an address where nobody listens."""
     facts = dict(provider='tcp', libfabric=0x10011, protocol=0, protocol_version=0,
                  connected=1, same_host=0, address=socket_address('127.0.0.1', 9),
-                 frame_bytes=16384)
+                 frame_bytes=66560)
     facts.update(changes)
     return facts
 

@@ -6,7 +6,7 @@ from seals import SEAL_BYTES
 
 HEADER = struct.Struct('<BBHIQQIIIIQHHI')
 RECORD = struct.Struct('<BBHII')
-FRAME_BYTES = 16384
+FRAME_BYTES = 66560
 ROOM_IN_FRAME = FRAME_BYTES - HEADER.size - SEAL_BYTES  # in each mode the same
 U32 = 0xffffffff
 

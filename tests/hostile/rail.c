@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#define BUFFER_BYTES 16384 /* the longest frame over tcp */
+#define BUFFER_BYTES 66560 /* the longest frame over tcp */
 #define SENDS_MAX 512	   /* frames under way at once; not tuned */
 #define EVENT_BYTES 1024
 #define EXPORT __attribute__((visibility("default")))

@@ -574,6 +574,8 @@ void wf_world_open(enum wf_world_shape shape, unsigned count, const struct wf_fa
 	/* The providers that the fake offers; a busy loop would wait for time that stands still. */
 	assert_int_equal(setenv("WEFT_PROVIDER", providers[shape], 1), 0);
 	assert_int_equal(setenv("WEFT_SPIN", "0", 1), 0);
+	/* Eager bodies of several frames, too. */
+	assert_int_equal(setenv("WEFT_FRAME_BYTES", "16K", 0), 0);
 	wf_fake_random_seed(fake->seed);
 	wf_net_reset(fake->seed);
 	wf_net_set_same_host(shape == WF_WORLD_SAME_HOST);

@@ -467,16 +467,25 @@ static void options_win_over_the_row(void **state)
 	assert_int_equal(c->caps.chunk_bytes, c->row->chunk_bytes);
 	assert_int_equal(c->caps.depth, c->row->depth);
 	assert_int_equal(c->caps.eager_bytes, c->row->eager_bytes);
+	assert_int_equal(c->caps.frame_bytes, c->row->frame_bytes);
 	wf_select_close(&s);
 
 	o.chunk_bytes = 1 * GIB; /* more than libfabric says a read may have */
 	o.depth = 9;
 	o.eager_bytes = 100;
+	o.frame_bytes = 2 * KIB;
 	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
 	c = find(&s, "tcp", "lo");
 	assert_int_equal(c->caps.chunk_bytes, c->caps.read_bytes_max);
 	assert_int_equal(c->caps.depth, 9);
 	assert_int_equal(c->caps.eager_bytes, 100);
+	assert_int_equal(c->caps.frame_bytes, 2 * KIB);
+	wf_select_close(&s);
+
+	o.frame_bytes = 1 * MIB; /* longer than the provider is safe with */
+	assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+	c = find(&s, "tcp", "lo");
+	assert_int_equal(c->caps.frame_bytes, c->row->frame_bytes);
 	wf_select_close(&s);
 }
 
@@ -506,8 +515,8 @@ static void rows_hold_together(void **state)
 		assert_true(row->label && row->label[0]);
 		assert_true(i == 0 || wf_providers[i - 1]->rank < row->rank);
 		assert_true(!row->name == !wf_providers[i + 1]); /* the generic one is last */
-		assert_true(row->frame_bytes >= 1 * KIB && row->frame_bytes <= 64 * KIB);
-		assert_true(row->eager_bytes >= row->frame_bytes);
+		assert_true(row->frame_bytes >= 1 * KIB && row->frame_bytes <= 65 * KIB);
+		assert_true(row->eager_bytes + KIB >= row->frame_bytes); /* with its head */
 		assert_true(row->chunk_bytes >= 64 * KIB && row->depth >= 1);
 		for (q = row->quirks; q->kind != WF_QUIRK_NONE; q++) {
 			assert_non_null(q->why);
