@@ -49,7 +49,8 @@ const struct wf_provider wf_provider_tcp = {
 	 * times as long, and bodies of 16 to 64 KiB one after the other up to 2.5 times (loopback).
 	 */
 	.frame_bytes = 65 * KIB,
-	.eager_bytes = 64 * KIB, /* one frame beats a pull, two do not, on loopback */
+	/* Bodies of 128 KiB in two frames came at 1112 MB/s, and pulled at 1344 (loopback). */
+	.eager_bytes = 64 * KIB,
 	.chunk_bytes = 1 * MIB, /* 1 MiB, two at a time: best of 64 KiB to 64 MiB on loopback */
 	.depth = 2,
 	.quirks = tcp_quirks,

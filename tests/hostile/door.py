@@ -11,6 +11,7 @@ import struct
 import time
 
 import credentials
+import frames
 import seals
 import tls
 
@@ -155,7 +156,7 @@ def rail(**changes):
     """A rail over tcp, at an address where nobody listens."""
     facts = dict(provider='tcp', libfabric=0x10011, protocol=0, protocol_version=0,
                  connected=1, same_host=0, address=socket_address('127.0.0.1', 9),
-                 frame_bytes=66560)
+                 frame_bytes=frames.FRAME_BYTES)
     facts.update(changes)
     return facts
 

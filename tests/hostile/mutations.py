@@ -286,7 +286,7 @@ def rails(c, own):
             door.rail(protocol=own['protocol'], protocol_version=own['protocol_version'],
                       libfabric=own['libfabric'],
                       address=door.socket_address('127.0.0.1', c.usual(1, 9, 65535)),
-                      frame_bytes=c.usual(0, 511, 512, 4096, 66560, 2**32 - 1)),
+                      frame_bytes=c.usual(0, 511, 512, 4096, frames.FRAME_BYTES, 2**32 - 1)),
             door.rail(address=c.bytes(128)),
             door.rail(provider='shm', protocol=16, protocol_version=1, connected=0, same_host=1,
                       address=b'fi_ns://../../etc/passwd\0' + c.rng.randbytes(8)),
