@@ -221,6 +221,27 @@ def hpc_bodies():
                 yield Row(group, "tensors", provider, mib * MIB, "MB/s", name, ours, run, .95)
 
 
+def middle():
+    """Tensors one way from the shortest to those that are pulled, and 8 B there and back."""
+    for kib in (4, 16, 64, 256):
+        for name, run, bar in (
+                ("UCX tcp tag_bw", lambda p, kib=kib: rate(p.ucx("tag_bw", "tcp", kib * KIB)), 1),
+                ("raw TCP", lambda p, kib=kib: rate(p.tcp_stream(kib * KIB, 16)), .85)):
+            yield Row("middle", "tensors", "tcp", kib * KIB, "MB/s", name,
+                      tensors("tcp", kib * KIB), run, bar)
+    for size, bar in ((64, .5), (512, .5), (4 * KIB, .8), (16 * KIB, .8), (64 * KIB, .8)):
+        yield Row("middle", "tensors", "shm", size, "MB/s", "UCX posix,cma tag_bw",
+                  tensors("shm", size),
+                  lambda p, size=size: rate(p.ucx("tag_bw", "posix,cma", size)), bar)
+
+    def ours(p):
+        return p50(p.small("manual", "shm"))
+    yield Row("middle", "8 B there and back", "shm", 8, "us", "raw fi_send", ours,
+              lambda p: p50(p.raw_message("shm", 8)), .75, False)
+    yield Row("middle", "8 B there and back", "shm", 8, "us", "UCX posix tag_lat", ours,
+              lambda p: 2 * p50(p.ucx("tag_lat", "posix", 8)), .30, False)
+
+
 def rails(mib):
     """Two networks of equal rate beside one, where the rate is what limits."""
     for name, options in (("tensor", ["--window", "1"]), ("tensors", [])):
@@ -469,7 +490,7 @@ def model_traces():
 def bars():
     """The rows that have bars, and what belongs to them."""
     for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, grpc_streams,
-                 attachments, call_costs, urgent_calls, hpc_bodies):
+                 attachments, call_costs, urgent_calls, hpc_bodies, middle):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()
