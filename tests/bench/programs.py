@@ -218,6 +218,12 @@ class Programs:
                        "-t", f"{8 * self.seconds:g}"]
             return self.result(command, env)
 
+    def cipher(self, count):
+        """MB/s at which one processor seals @count bytes at a time, as openssl measures it."""
+        command = self.pinned(0) + ["openssl", "speed", "-mr", "-seconds", "1", "-bytes",
+                                    str(count), "-evp", "aes-128-gcm"]
+        return float(self.run(command).splitlines()[-1].split(":")[-1]) / 1e6
+
     def weft_crowd(self, servers, workers, *options, provider):
         """All workers at all servers at once, and the system places them."""
         self.need_provider(provider)

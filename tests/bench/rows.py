@@ -446,6 +446,13 @@ def security():
         yield Row("security", f"tensor, {mode}", "tcp", mib * MIB, "MB/s", "open",
                   moved(mode, mib), moved("open", mib), bar)
 
+    # A side that has one processor encrypts or decrypts each byte besides moving it.
+    sealed, alone = moved("sealed", 64), moved("open", 64)
+    yield Row("security", "tensor, sealed", "tcp", 64 * MIB, "MB/s", "openssl speed, 1 core",
+              sealed, lambda p: p.cipher(512 * KIB), .85)
+    yield Row("security", "tensor, sealed", "tcp", 64 * MIB, "MB/s", "open, then openssl speed",
+              sealed, lambda p: 1 / (1 / alone(p) + 1 / p.cipher(512 * KIB)))
+
     for what, options, mode, count_bytes, unit, value, bar in (
             ("tensor", ("--sizes", "1M", "--window", "1"), "unary", MIB, "MB/s", rate, 4),
             ("tensor", ("--sizes", "16M"), "stream", 16 * MIB, "MB/s", rate, 4),
