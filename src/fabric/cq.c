@@ -33,12 +33,14 @@ int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct 
 	}
 	wf_list_append(&rail->queues.all, &cq->node);
 	wf_list_append(&rail->queues.warm, &cq->warm_node);
+	rail->queues.empty = false;
 	return 0;
 }
 
 void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq)
 {
 	cq->empty = 0;
+	rail->queues.empty = false;
 	if (!wf_list_empty(&cq->warm_node))
 		return;
 	wf_list_append(&rail->queues.warm, &cq->warm_node);

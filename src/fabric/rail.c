@@ -576,6 +576,8 @@ static bool may_have_news(const struct wf_rail *rail)
 
 static void look_at_queues(struct wf_rail *rail, bool look)
 {
+	bool empty = true;
+
 	if (look || rail->queues.cold_count)
 		wf_wait_hear(rail);
 	WF_LIST_EACH(node, &rail->queues.warm) {
@@ -584,11 +586,13 @@ static void look_at_queues(struct wf_rail *rail, bool look)
 
 		if (count)
 			cq->empty = 0;
+		empty &= !count;
 		if (!look && count)
 			wf_wait_heard(rail, cq, count);
 		else if (!look)
 			wf_wait_unheard(rail, cq);
 	}
+	rail->queues.empty = empty && rail->wait.pollfd;
 }
 
 /* Make progress on all messages; is there a notice?  @look: read queues without a sign, too. */
@@ -653,13 +657,14 @@ bool wf_rail_next(struct wf_rail *rail, struct wf_rail_event *event)
 
 int wf_rail_poll(struct wf_rail *rail, struct wf_rail_event *events, int max)
 {
-	bool look = rail->woken || !(++rail->polls % LOOK_POLLS);
+	bool due = !(++rail->polls % LOOK_POLLS), look = rail->woken || due;
 	int n = 0;
 
 	rail->woken = false;
 	free_closed(rail);
 	progress(rail, look);
-	if (look || rail->conns.connecting || rail->wait.eq_rang)
+	/* Before a sleep that queue is read anyhow. */
+	if (due || rail->conns.connecting || rail->wait.eq_rang || (look && !wf_wait_has_eq(rail)))
 		progress_connections(rail);
 	while (n < max && wf_rail_next(rail, &events[n]))
 		n++;
@@ -679,7 +684,7 @@ int wf_rail_fd(const struct wf_rail *rail)
 int wf_rail_arm(struct wf_rail *rail)
 {
 	/* A queue has all its descriptors only after a look, so the look is first. */
-	if (progress(rail, true) || progress_connections(rail))
+	if (!rail->queues.empty && (progress(rail, true) || progress_connections(rail)))
 		return -EAGAIN;
 	if (rail->wait.eq_rang)
 		return -EAGAIN;
@@ -687,10 +692,14 @@ int wf_rail_arm(struct wf_rail *rail)
 		return -EAGAIN; /* a sender inside the gate leaves a message soon, or is dead */
 	if (wf_wait_again(rail))
 		return -EAGAIN;
-	/* Look again: the first look may have let more come, and news is not told twice. */
-	if (progress(rail, true) || progress_connections(rail))
-		return -EAGAIN;
+	/*
+	 * Look again: the first look may have let more come, and news is not told twice.  Of the
+	 * queues whose descriptors are all known only those are read that have rung since; what
+	 * they say of the end of a connection does not ring.
+	 */
 	wf_wait_cool(rail);
+	if (progress(rail, true) || progress_connections(rail) || rail->wait.eq_rang)
+		return -EAGAIN;
 	return wf_wait_try(rail);
 }
 

@@ -300,6 +300,11 @@ bool wf_wait_eq_ready(const struct wf_rail *rail)
 	return eq.fd >= 0 && poll(&eq, 1, 0) > 0;
 }
 
+bool wf_wait_has_eq(const struct wf_rail *rail)
+{
+	return rail->wait.edge && rail->wait.eq_fd >= 0;
+}
+
 void wf_wait_hear(struct wf_rail *rail)
 {
 	struct wf_wait_set *w = &rail->wait;

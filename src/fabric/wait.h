@@ -34,6 +34,7 @@ void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq);
 int wf_wait_again(struct wf_rail *rail);
 int wf_wait_try(struct wf_rail *rail);
 bool wf_wait_eq_ready(const struct wf_rail *rail); /* returns whether the event queue has news */
+bool wf_wait_has_eq(const struct wf_rail *rail); /* does hearing tell of the event queue? */
 void wf_wait_hear(struct wf_rail *rail); /* warm the queues whose descriptors have news */
 void wf_wait_cool(struct wf_rail *rail); /* cool all queues before a sleep */
 
