@@ -194,6 +194,24 @@ static void two_dials_between_two_nodes_become_one_link(void **state)
 	}
 }
 
+/* What was proven over one link says nothing of another whose peer has proven something else. */
+static void links_of_two_identities_stay_two(void **state)
+{
+	struct wf_list *first;
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * 3; i++) {
+		open_world(wf_world_shapes[i % 3], i / 3);
+		wf_world_connect(A, B);
+		first = wf_list_first(&wf_world_node(A)->workers[0].engine.link_list);
+		strcpy(WF_CONTAINER(first, struct wf_link, node)->seals.identity, "spiffe://else");
+		wf_world_connect(B, A);
+		wf_world_pass(100 * MS);
+		assert_int_equal(links_of(A), 2);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 /* Most pieces are quick, and some take longer than a rail needs to come up. */
 static uint64_t uneven_delay_ns(void *ctx, uint64_t random)
 {
@@ -234,6 +252,7 @@ int main(void)
 		cmocka_unit_test(a_message_for_a_dead_stranger_goes_nowhere),
 		cmocka_unit_test(a_hello_that_was_changed_on_its_way_proves_nothing),
 		cmocka_unit_test(two_dials_between_two_nodes_become_one_link),
+		cmocka_unit_test(links_of_two_identities_stay_two),
 		cmocka_unit_test(dials_that_cross_become_one_link_however_late_hellos_come),
 	};
 
