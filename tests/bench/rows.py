@@ -274,6 +274,25 @@ def crowd():
               lambda p: 64, 1, False)
 
 
+SENDERS = 16  # processes, on this machine
+
+
+def incast():
+    """Many senders at one receiver; the system places them."""
+    def rates(p):
+        return [rate(r) for r in p.weft_crowd(1, SENDERS, "--sizes", "16M", "--window", "1",
+                                              provider="tcp")]
+
+    def least(p):
+        got = rates(p)
+        return min(got) / max(got)
+    yield Row("incast", f"tensors of {SENDERS} senders", "tcp", 16 * MIB, "MB/s", "one sender",
+              lambda p: sum(rates(p)), lambda p: tensors("tcp", 16 * MIB, "--window", "1")(
+                  p.placed_freely()), .95)
+    yield Row("incast", "slowest sender", "tcp", 16 * MIB, "", f"fastest of the {SENDERS}", least,
+              lambda p: 1, .9)
+
+
 BLOCKS, BLOCK = 200, 64 * KIB
 
 
@@ -502,6 +521,7 @@ def bars():
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()
     yield from crowd()
+    yield from incast()
     yield from windows()
     yield from nixl()
     yield from collectives()
