@@ -491,7 +491,7 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 		settle(call);
 		return 0;
 	}
-	call->reply_path = wf_path_come(link, &r.body);
+	wf_path_come(link, &r.body, &call->reply_path);
 	call->reply_path.matched_ns = link->engine->loop.now_ns;
 	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
 		if (answer)

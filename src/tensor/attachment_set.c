@@ -199,7 +199,7 @@ static struct wf_attachment_set_tensor *describe(const struct wf_record_tensor *
 
 	if (!d)
 		return NULL;
-	d->tensor = wf_unexpected_describe(t, d->shape);
+	wf_unexpected_describe(t, d->shape, &d->tensor);
 	d->flags = t->flags & ~(unsigned)(WF_TENSOR_RELAYED | WF_TENSOR_LOST);
 	d->bytes = t->body.bytes;
 	d->lost = t->flags & WF_TENSOR_LOST;
@@ -253,7 +253,7 @@ static int take_attachment(void *ctx, struct wf_link *link, const struct wf_reco
 	set = find(sets, &name, hash_of(sets, &name));
 	if (set && (key.index >= set->count || set->tensors[key.index]))
 		return -EBADMSG;
-	came = wf_path_come(link, &t.body);
+	wf_path_come(link, &t.body, &came);
 	err = wf_answer_meet(link, &t.body, &answer);
 	if (err)
 		return err;

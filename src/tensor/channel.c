@@ -540,7 +540,7 @@ int wf_channels_record(struct wf_channels *c, struct wf_link *link,
 
 	if (wf_record_tensor_get(record->bytes, record->count, &t) || t.flags & WF_TENSOR_LOST)
 		return -EBADMSG;
-	came = wf_path_come(link, &t.body);
+	wf_path_come(link, &t.body, &came);
 	err = wf_answer_meet(link, &t.body, &answer);
 	if (err)
 		return err;

@@ -38,7 +38,7 @@ static int note(struct wf_receiving *r, struct wf_link *link, const struct wf_re
 		if (!shape)
 			return wf_error_set(e, -ENOMEM, "no memory for a shape");
 	}
-	r->got.tensor = wf_unexpected_describe(t, shape);
+	wf_unexpected_describe(t, shape, &r->got.tensor);
 	r->got.flags = t->flags & (WEFT_DEAD | WEFT_OPAQUE);
 	r->got.bytes = t->body.bytes;
 	r->got.from = link;
@@ -57,18 +57,15 @@ static int check(const struct wf_receiving *r, struct wf_error *e)
 {
 	char have[WF_SHAPE_TEXT_BYTES], want[WF_SHAPE_TEXT_BYTES];
 	const struct weft_tensor *into = r->into;
+	bool fits = !memcmp(&into->dtype, &r->got.tensor.dtype, sizeof(into->dtype));
 	uint64_t capacity = 0, needed = 0;
-	bool fits;
 
-	fits = !memcmp(&into->dtype, &r->got.tensor.dtype, sizeof(into->dtype));
+	if (fits && same_shape(into, &r->got.tensor))
+		return 0;
 	wf_shape_bytes(into->dtype, into->ndim, into->shape, &capacity);
 	/* A dead tensor has no bytes, and is matched by the size that it would have. */
 	wf_shape_bytes(r->got.tensor.dtype, r->got.tensor.ndim, r->got.tensor.shape, &needed);
-	if (r->flags & WEFT_ANY_SHAPE)
-		fits = fits && needed <= capacity;
-	else
-		fits = fits && same_shape(into, &r->got.tensor);
-	if (fits)
+	if (fits && r->flags & WEFT_ANY_SHAPE && needed <= capacity)
 		return 0;
 	wf_shape_text(into->dtype, into->ndim, into->shape, want);
 	wf_shape_text(r->got.tensor.dtype, r->got.tensor.ndim, r->got.tensor.shape, have);

@@ -112,16 +112,16 @@ void wf_unexpected_charge(struct wf_unexpected *a, uint64_t more)
 	wf_ledger_charge(a->link, WF_LEDGER_RECEIVED, a->charged_bytes);
 }
 
-struct weft_tensor wf_unexpected_describe(const struct wf_record_tensor *t, int64_t *shape)
+void wf_unexpected_describe(const struct wf_record_tensor *t, int64_t *shape,
+			    struct weft_tensor *tensor)
 {
 	for (unsigned i = 0; i < t->rank; i++)
 		shape[i] = wf_record_tensor_dim(t, i);
-	return (struct weft_tensor){
-		.device = { WEFT_CPU, 0 },
-		.ndim = t->rank,
-		.dtype = t->dtype,
-		.shape = shape,
-	};
+	*tensor = (struct weft_tensor){ 0 };
+	tensor->device.type = WEFT_CPU;
+	tensor->ndim = t->rank;
+	tensor->dtype = t->dtype;
+	tensor->shape = shape;
 }
 
 void wf_unexpected_free(struct wf_unexpected *a)

@@ -67,8 +67,9 @@ void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_
 /* Tear @unexpected tensors down, when no receive runs any more. */
 void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue);
 
-/* Returns the tensor of @t, without its bytes; its shape is put in @shape. */
-struct weft_tensor wf_unexpected_describe(const struct wf_record_tensor *t, int64_t *shape);
+/* Set up the @tensor of @t, without its bytes; its shape is put in @shape. */
+void wf_unexpected_describe(const struct wf_record_tensor *t, int64_t *shape,
+			    struct weft_tensor *tensor);
 
 /* Keep the record @t of a tensor that has @came.  Takes @answer.  -ENOMEM. */
 int wf_unexpected_keep(struct wf_unexpected_queue *unexpected_queue, struct wf_link *link,

@@ -35,24 +35,24 @@ static inline uint8_t wf_path_cipher(const struct wf_link *link, bool sealed)
 	return sealed ? (uint8_t)(1 + wf_seals_cipher(link)) : 0;
 }
 
-/* Returns the path of a body, or of an offer, in the record that @link has just got. */
-static inline struct wf_path wf_path_come(const struct wf_link *link, const struct wf_body *body)
+/* Set up the @path of a body, or of an offer, in the record that @link has just got. */
+static inline void wf_path_come(const struct wf_link *link, const struct wf_body *body,
+				struct wf_path *path)
 {
-	uint32_t frames = WF_MAX(link->rx.assembly.frames, 1u);
-	bool here = body->way == WF_BODY_EAGER;
 	uint64_t now_ns = link->engine->loop.now_ns;
 
-	return (struct wf_path){
-		.caps = here ? wf_link_caps(link) : NULL,
-		.way = body->way == WF_BODY_VIEW ? WF_BODY_PULL : body->way,
-		.sum_kind = body->sum_kind,
-		.cipher = wf_path_cipher(link, here && link->seals.on),
-		.bytes = body->bytes,
-		.chunks = here ? frames : 0,
-		/* The unexpected tensor time of the first of several frames is not kept. */
-		.first_ns = here && frames == 1 ? now_ns : 0,
-		.last_ns = here ? now_ns : 0,
-	};
+	*path = (struct wf_path){ 0 };
+	path->way = body->way == WF_BODY_VIEW ? WF_BODY_PULL : body->way;
+	path->sum_kind = body->sum_kind;
+	path->bytes = body->bytes;
+	if (body->way != WF_BODY_EAGER)
+		return;
+	path->caps = wf_link_caps(link);
+	path->cipher = wf_path_cipher(link, link->seals.on);
+	path->chunks = WF_MAX(link->rx.assembly.frames, 1u);
+	/* The time of the first of several frames is not kept. */
+	path->first_ns = path->chunks == 1 ? now_ns : 0;
+	path->last_ns = now_ns;
 }
 
 #endif
