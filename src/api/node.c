@@ -133,9 +133,14 @@ static int wait_until(struct weft_op *op, uint64_t until_ns)
 
 int weft_wait(struct weft_op *op, uint64_t timeout_ns)
 {
+	bool running;
+	int err;
+
 	if (WF_NEED(op))
 		return -EINVAL;
-	return wait_until(op, wf_clock_after(wf_clock_now(), timeout_ns));
+	err = check_wait(op, &running);
+	/* The clock is not read for an operation that has ended, as most of many have. */
+	return err || !running ? err : wf_await(op, wf_clock_after(wf_clock_now(), timeout_ns));
 }
 
 int weft_wait_any(struct weft_op *const *ops, size_t count, uint64_t timeout_ns, size_t *index)

@@ -388,6 +388,7 @@ static void let_go(struct weft_node *node)
 	struct wf_list *at;
 
 	wf_completion_queue_part(node);
+	wf_op_free_spares(node);
 	while ((at = wf_list_pop(&node->ops))) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 

@@ -19,8 +19,6 @@
 
 struct wf_health;
 
-#define WF_OP_KINDS 15 /* enum wf_op_kind of op_class.h */
-
 struct weft_node {
 	struct wf_list node;      /* in the list of all nodes, for fork */
 	struct wf_directory directory;
@@ -37,7 +35,7 @@ struct weft_node {
 	pthread_cond_t ended;     /* an operation, drain, dump or visit has ended */
 	atomic_uint waiting;      /* threads that wait for an operation */
 	struct wf_list ops;       /* all operations */
-	uint64_t op_count;        /* operations ever made */
+	_Atomic uint64_t op_count; /* operations ever made */
 	struct wf_freelist free_ops[WF_OP_KINDS];
 	struct wf_list queues;    /* struct weft_queue; changed under wf_fork_hold() */
 	atomic_bool leaving;      /* the node is about to close: no thread visits its loop any more */
@@ -76,12 +74,18 @@ void wf_node_counters(struct weft_node *node, struct weft_counters *counters);
 /* Read options from the environment, overruled by @given.  -EINVAL: recorded. */
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
 
+/* Returns whether the caller is the thread of @worker, inside a turn of the loop. */
+static inline bool wf_worker_in_own_turn(const struct wf_worker *worker)
+{
+	return pthread_equal(worker->thread, pthread_self()) &&
+	       (!worker->node->manual || worker->polling);
+}
+
 /* Returns whether the caller is inside a callback of @worker. */
 static inline bool wf_worker_inside(const struct wf_worker *worker)
 {
-	if (pthread_equal(worker->thread, pthread_self()))
-		return !worker->node->manual || worker->polling;
-	return atomic_load_explicit(&worker->guest, memory_order_relaxed) ==
+	return wf_worker_in_own_turn(worker) ||
+	       atomic_load_explicit(&worker->guest, memory_order_relaxed) ==
 	       (uintptr_t)pthread_self();
 }
 

@@ -17,6 +17,8 @@
 #include "transfer/plan.h"
 #include "util/clock.h"
 
+#define LONG_NS WF_NS_PER_S /* a tick of the coarse clock, 10 ms at most, hardly shortens it */
+
 static int check_options(const struct weft_op_options *o)
 {
 	for (size_t i = 0; i < WF_COUNT(o->reserved); i++)
@@ -60,7 +62,7 @@ void wf_op_init(struct weft_node *node, const struct wf_options *options,
 	wf_list_init(&node->ops);
 	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++)
 		wf_freelist_init(&node->free_ops[kind], classes[kind]->bytes,
-				 offsetof(struct weft_op, node), classes[kind]->zero_to);
+				 offsetof(struct weft_op, owner), classes[kind]->zero_to);
 }
 
 void wf_op_fini(struct weft_node *node)
@@ -69,17 +71,29 @@ void wf_op_fini(struct weft_node *node)
 		wf_freelist_fini(&node->free_ops[kind]);
 }
 
-static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *peer,
-		 const struct wf_op_class *class, const struct weft_op_options *given,
-		 const struct wf_names *names)
+/*
+ * Returns the time at which an operation of @worker is made.  In a callback, which may make one
+ * after another, that of the turn will do until the coarse clock has ticked; a short time limit
+ * counts from now.
+ */
+static uint64_t made_ns(const struct wf_worker *worker, uint64_t timeout_ns)
 {
-	struct wf_worker *worker = peer ? peer->worker : &node->workers[0];
+	if (timeout_ns >= LONG_NS && wf_worker_inside(worker) &&
+	    wf_clock_coarse() <= worker->engine.loop.now_ns)
+		return worker->engine.loop.now_ns;
+	return wf_clock_now();
+}
+
+static void fill(struct weft_op *op, struct weft_peer *peer, const struct wf_op_class *class,
+		 const struct weft_op_options *given, const struct wf_names *names)
+{
+	struct wf_worker *worker = op->worker;
+	struct weft_node *node = worker->node;
 	uint64_t timeout =
 		given->timeout_ns ? given->timeout_ns : worker->engine.options.timeout_ns;
 
 	op->owner = node;
-	atomic_init(&op->worker, worker);
-	op->number = ++node->op_count;
+	op->number = atomic_fetch_add_explicit(&node->op_count, 1, memory_order_relaxed) + 1;
 	op->class = class;
 	op->peer = peer;
 	op->timed = given->timeout_ns;
@@ -88,13 +102,70 @@ static void fill(struct weft_op *op, struct weft_node *node, struct weft_peer *p
 	if (given->queue)
 		wf_completion_queue_name(given->queue, op);
 	set_terms(&op->terms, node, given, names);
-	op->time.made_ns = wf_clock_now();
+	op->time.made_ns = made_ns(worker, timeout);
 	op->time.deadline_ns = wf_clock_after(op->time.made_ns, timeout);
 	op->outcome.executed = WEFT_EXECUTED_NO;
 	wf_list_init(&op->notice.node);
 	atomic_init(&op->refs, 2);
-	wf_list_init(&op->node);
-	wf_list_append(&node->ops, &op->node);
+}
+
+/*
+ * Returns where the only worker of @node keeps an operation of @kind that was freed in a callback
+ * of its own thread: the next one made there needs no lock, as the spare one stays in the node's
+ * list.  NULL: the caller is no such callback.
+ */
+static struct weft_op **spare_at(struct weft_node *node, enum wf_op_kind kind)
+{
+	struct wf_worker *worker = &node->workers[0];
+
+	/* A build with a sanitizer is to see uses of what was freed. */
+	if (!WF_FREELIST_BYTES_MAX || node->worker_count > 1 || !wf_worker_in_own_turn(worker))
+		return NULL;
+	return &worker->spare_ops[kind];
+}
+
+static struct weft_op *take_spare(struct weft_node *node, const struct wf_op_class *class)
+{
+	struct weft_op **spare = spare_at(node, class->kind);
+	struct weft_op *op = spare ? *spare : NULL;
+
+	if (!op)
+		return NULL;
+	*spare = NULL;
+	memset(&op->owner, 0, class->zero_to - offsetof(struct weft_op, owner));
+	atomic_store_explicit(&op->worker, &node->workers[0], memory_order_relaxed);
+	return op;
+}
+
+/* Take an operation of @class for @peer, maybe NULL, into the list of @node.  NULL: no memory. */
+static struct weft_op *take(struct weft_node *node, struct weft_peer *peer,
+			    const struct wf_op_class *class)
+{
+	struct weft_op *op = take_spare(node, class);
+
+	if (op)
+		return op;
+	pthread_mutex_lock(&node->lock);
+	op = wf_freelist_take(&node->free_ops[class->kind]);
+	if (op) {
+		atomic_init(&op->worker, peer ? peer->worker : &node->workers[0]);
+		wf_list_init(&op->node);
+		wf_list_append(&node->ops, &op->node);
+	}
+	pthread_mutex_unlock(&node->lock);
+	return op;
+}
+
+void wf_op_free_spares(struct weft_node *node)
+{
+	for (unsigned kind = 0; kind < WF_OP_KINDS; kind++) {
+		struct weft_op **spare = &node->workers[0].spare_ops[kind];
+
+		if (*spare)
+			wf_list_remove(&(*spare)->node);
+		free(*spare);
+		*spare = NULL;
+	}
 }
 
 int wf_op_nested(const struct weft_op_options *given, const struct weft_op_options **options)
@@ -132,13 +203,10 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 					   "too many names of providers were asked for; the last: %s",
 					   given.provider);
 	}
-	pthread_mutex_lock(&node->lock);
-	fresh = wf_freelist_take(&node->free_ops[class->kind]);
-	if (fresh)
-		fill(fresh, node, peer, class, &given, names);
-	pthread_mutex_unlock(&node->lock);
+	fresh = take(node, peer, class);
 	if (!fresh)
 		return wf_last_set(-ENOMEM, "no memory for an operation");
+	fill(fresh, peer, class, &given, names);
 	*op = fresh;
 	return 0;
 }
@@ -146,6 +214,7 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 static void free_op(struct weft_op *op)
 {
 	struct weft_node *node = op->owner;
+	struct weft_op **spare;
 
 	if (op->class->free)
 		op->class->free(op);
@@ -157,6 +226,12 @@ static void free_op(struct weft_op *op)
 		free(op);
 		return;
 	}
+	spare = spare_at(node, op->class->kind);
+	if (spare && !*spare) {
+		atomic_store_explicit(&op->worker, NULL, memory_order_relaxed);
+		*spare = op;
+		return;
+	}
 	pthread_mutex_lock(&node->lock);
 	wf_list_remove(&op->node);
 	wf_freelist_give(&node->free_ops[op->class->kind], op);
@@ -165,7 +240,9 @@ static void free_op(struct weft_op *op)
 
 void wf_op_put(struct weft_op *op)
 {
-	if (atomic_fetch_sub(&op->refs, 1) == 1)
+	/* Nobody else can count the last reference, which spares an atomic operation. */
+	if (atomic_load_explicit(&op->refs, memory_order_acquire) == 1 ||
+	    atomic_fetch_sub(&op->refs, 1) == 1)
 		free_op(op);
 }
 
@@ -189,9 +266,10 @@ static void publish(struct wf_loop_notice *notice)
 	}
 	if (op->class->tell)
 		op->class->tell(op);
-	atomic_store(&op->state, WF_OP_TOLD);
-	if (!op->entry.named && op->told.done)
+	if (!op->entry.named && op->told.done) {
+		atomic_store_explicit(&op->state, WF_OP_TOLD, memory_order_release);
 		op->told.done(op, op->told.arg);
+	}
 	/* In a child that the callback forked the lock may be held for ever. */
 	if (wf_check_node(node))
 		return;
@@ -263,7 +341,7 @@ void wf_op_starve(struct wf_worker *worker)
 	WF_LIST_EACH(at, &worker->node->ops) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
-		if (op->class->starve)
+		if (op->worker && op->class->starve)
 			op->class->starve(op, worker, &e);
 	}
 }
@@ -385,7 +463,7 @@ void wf_op_submitted(struct weft_op *op, uint64_t now_ns)
 	if (op->class->fan_out)
 		op->class->fan_out(op, now_ns);
 	/* The operation can't be gone: its end waits for this. */
-	atomic_store(&op->submitted, true);
+	atomic_store_explicit(&op->submitted, true, memory_order_release);
 }
 
 void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op)

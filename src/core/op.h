@@ -72,10 +72,11 @@ struct wf_op_outcome {
 struct weft_op {
 	_Alignas(int64_t) char names[WF_OP_NAMES_BYTES]; /* key, shape and strides, if they fit */
 
+	struct wf_list node;      /* in owner->ops, under the node's lock */
+	struct wf_worker *_Atomic worker; /* the worker that runs the operation; NULL: it is spare */
+
 	/* Members from here on are zero in a new operation, up to zero_to of its class. */
-	struct wf_list node;      /* in owner->ops */
 	struct weft_node *owner;  /* NULL: the node has closed */
-	struct wf_worker *_Atomic worker; /* the worker that runs the operation */
 	uint64_t number;          /* for people: the first of a node is 1 */
 	const struct wf_op_class *class;
 	atomic_uint refs;         /* the user's and the library's */
@@ -160,7 +161,8 @@ void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op);
 /* Set up the node's terms, list and freelists of operations; @classes: one for each kind. */
 void wf_op_init(struct weft_node *node, const struct wf_options *options,
 		const struct wf_op_class *const classes[WF_OP_KINDS]);
-/* Free the node's freelists of operations. */
+/* Free the spare operations in the list of @node, whose workers have ended; then its freelists. */
+void wf_op_free_spares(struct weft_node *node);
 void wf_op_fini(struct weft_node *node);
 /*
  * Find the options of an operation inside others: *@options is NULL if all are zero.

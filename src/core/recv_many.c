@@ -265,7 +265,7 @@ static struct wf_receiving *claim(struct wf_receiving *r)
 	}
 	part->moving++;
 	wf_op_begin(tensor);
-	atomic_store(&tensor->submitted, true);
+	atomic_store_explicit(&tensor->submitted, true, memory_order_release);
 	wf_watch_begin(tensor);
 	return &tensor->recv.receiving;
 }

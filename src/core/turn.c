@@ -85,8 +85,11 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 {
 	if (run_as_guest(worker, task, now_ns))
 		return;
-	if (!worker->node->manual || worker->polling ||
-	    !pthread_equal(worker->thread, pthread_self())) {
+	if (wf_worker_in_own_turn(worker)) {
+		wf_loop_submit_inside(&worker->engine.loop, task);
+		return;
+	}
+	if (!worker->node->manual || !pthread_equal(worker->thread, pthread_self())) {
 		wf_loop_submit(&worker->engine.loop, task);
 		return;
 	}

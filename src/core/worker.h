@@ -20,6 +20,8 @@
 #include "tensor/window.h"
 #include "transfer/echo.h"
 
+#define WF_OP_KINDS 15 /* enum wf_op_kind of op_class.h */
+
 struct wf_worker {
 	struct weft_node *node;
 	struct wf_engine engine;
@@ -49,6 +51,7 @@ struct wf_worker {
 	struct wf_baton baton;    /* the right to turn the loop of a threaded node */
 	_Atomic uintptr_t guest;  /* thread that turns the loop in the place of @thread; 0: none */
 	unsigned ended_count;     /* operations that ended in this turn */
+	struct weft_op *spare_ops[WF_OP_KINDS]; /* callbacks of @thread only; NULL: none */
 };
 
 /* Make @worker ready for services and operations of @node.  A negative code: no lock. */

@@ -45,6 +45,12 @@ void wf_loop_submit(struct wf_loop *l, struct wf_loop_task *task)
 		wf_loop_wake(l);
 }
 
+/* The thread is awake, and looks into the inbox before it sleeps. */
+void wf_loop_submit_inside(struct wf_loop *l, struct wf_loop_task *task)
+{
+	(void)wf_inbox_put(&l->inbox, &task->node);
+}
+
 static int run_inbox(struct wf_loop *l)
 {
 	struct wf_inbox_node *node = wf_inbox_take(&l->inbox);

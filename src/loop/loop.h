@@ -167,6 +167,7 @@ bool wf_loop_drain(struct wf_loop *l);
 
 /* Run @task in a turn.  Borrows @task until it runs.  Threads: any, callback. */
 void wf_loop_submit(struct wf_loop *l, struct wf_loop_task *task);
+void wf_loop_submit_inside(struct wf_loop *l, struct wf_loop_task *task); /* Threads: owner */
 
 /* End a sleep in wf_loop_sleep(), for which the loop need not be armed.  Threads: any, callback. */
 static inline void wf_loop_kick(struct wf_loop *l)

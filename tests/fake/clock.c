@@ -10,6 +10,11 @@ uint64_t wf_clock_now(void)
 	return now_ns;
 }
 
+uint64_t wf_clock_coarse(void)
+{
+	return now_ns;
+}
+
 void wf_fake_clock_set(uint64_t ns)
 {
 	now_ns = WF_MAX(now_ns, ns);
