@@ -35,7 +35,7 @@ struct weft_node {
 	pthread_cond_t ended;     /* an operation, drain, dump or visit has ended */
 	atomic_uint waiting;      /* threads that wait for an operation */
 	struct wf_list ops;       /* all operations */
-	_Atomic uint64_t op_count; /* operations ever made */
+	_Atomic uint64_t op_count; /* numbers that were given to operations */
 	struct wf_freelist free_ops[WF_OP_KINDS];
 	struct wf_list queues;    /* struct weft_queue; changed under wf_fork_hold() */
 	atomic_bool leaving;      /* the node is about to close: no thread visits its loop any more */

@@ -17,6 +17,7 @@
 #include "transfer/plan.h"
 #include "util/clock.h"
 
+#define NUMBERS 256 /* numbers that a worker's thread takes at once */
 #define LONG_NS WF_NS_PER_S /* a tick of the coarse clock, 10 ms at most, hardly shortens it */
 
 static int check_options(const struct weft_op_options *o)
@@ -93,7 +94,6 @@ static void fill(struct weft_op *op, struct weft_peer *peer, const struct wf_op_
 		given->timeout_ns ? given->timeout_ns : worker->engine.options.timeout_ns;
 
 	op->owner = node;
-	op->number = atomic_fetch_add_explicit(&node->op_count, 1, memory_order_relaxed) + 1;
 	op->class = class;
 	op->peer = peer;
 	op->timed = given->timeout_ns;
@@ -124,6 +124,23 @@ static struct weft_op **spare_at(struct weft_node *node, enum wf_op_kind kind)
 	return &worker->spare_ops[kind];
 }
 
+/* Returns the first of @count numbers for operations of @node. */
+static uint64_t take_numbers(struct weft_node *node, uint64_t count)
+{
+	return atomic_fetch_add_explicit(&node->op_count, count, memory_order_relaxed) + 1;
+}
+
+/* Returns a number from those that the worker's thread has taken: they are for people, and gaps do. */
+static uint64_t own_number(struct wf_worker *worker)
+{
+	if (!worker->numbers_left) {
+		worker->next_number = take_numbers(worker->node, NUMBERS);
+		worker->numbers_left = NUMBERS;
+	}
+	worker->numbers_left--;
+	return worker->next_number++;
+}
+
 static struct weft_op *take_spare(struct weft_node *node, const struct wf_op_class *class)
 {
 	struct weft_op **spare = spare_at(node, class->kind);
@@ -134,6 +151,7 @@ static struct weft_op *take_spare(struct weft_node *node, const struct wf_op_cla
 	*spare = NULL;
 	memset(&op->owner, 0, class->zero_to - offsetof(struct weft_op, owner));
 	atomic_store_explicit(&op->worker, &node->workers[0], memory_order_relaxed);
+	op->number = own_number(&node->workers[0]);
 	return op;
 }
 
@@ -149,6 +167,7 @@ static struct weft_op *take(struct weft_node *node, struct weft_peer *peer,
 	op = wf_freelist_take(&node->free_ops[class->kind]);
 	if (op) {
 		atomic_init(&op->worker, peer ? peer->worker : &node->workers[0]);
+		op->number = take_numbers(node, 1);
 		wf_list_init(&op->node);
 		wf_list_append(&node->ops, &op->node);
 	}

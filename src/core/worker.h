@@ -51,7 +51,10 @@ struct wf_worker {
 	struct wf_baton baton;    /* the right to turn the loop of a threaded node */
 	_Atomic uintptr_t guest;  /* thread that turns the loop in the place of @thread; 0: none */
 	unsigned ended_count;     /* operations that ended in this turn */
-	struct weft_op *spare_ops[WF_OP_KINDS]; /* callbacks of @thread only; NULL: none */
+	/* For operations that callbacks of @thread make, and nobody else: */
+	struct weft_op *spare_ops[WF_OP_KINDS]; /* NULL: none */
+	uint64_t next_number;
+	unsigned numbers_left;
 };
 
 /* Make @worker ready for services and operations of @node.  A negative code: no lock. */

@@ -13,7 +13,13 @@
 
 static void count_strangers(struct wf_engine *engine, uint64_t bytes)
 {
-	atomic_fetch_add_explicit(&engine->directory->strangers_bytes, bytes, memory_order_relaxed);
+	struct wf_directory *d = engine->directory;
+
+	/* The only worker of a node adds without a locked operation, which waits for all stores. */
+	if (d->worker_count == 1)
+		wf_counters_add(&d->strangers_bytes, bytes);
+	else
+		atomic_fetch_add_explicit(&d->strangers_bytes, bytes, memory_order_relaxed);
 }
 
 static uint64_t strangers_left(const struct wf_engine *engine)
