@@ -74,11 +74,21 @@ void wf_node_counters(struct weft_node *node, struct weft_counters *counters);
 /* Read options from the environment, overruled by @given.  -EINVAL: recorded. */
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
 
-/* Returns whether the caller is the thread of @worker, inside a turn of the loop. */
+/* Note whether the thread of @worker is inside a turn. */
+static inline void wf_worker_polls(struct wf_worker *worker, bool polls)
+{
+	atomic_store_explicit(&worker->polling, polls, memory_order_release);
+}
+
+/*
+ * Returns whether the caller is the thread of @worker, inside a turn of the loop.  The thread that
+ * polls a manual node may be another each time: it is looked at last, for it is set first.
+ */
 static inline bool wf_worker_in_own_turn(const struct wf_worker *worker)
 {
-	return pthread_equal(worker->thread, pthread_self()) &&
-	       (!worker->node->manual || worker->polling);
+	return (!worker->node->manual ||
+		atomic_load_explicit(&worker->polling, memory_order_acquire)) &&
+	       pthread_equal(worker->thread, pthread_self());
 }
 
 /* Returns whether the caller is inside a callback of @worker. */

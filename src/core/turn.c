@@ -94,9 +94,9 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 		return;
 	}
 	/* A callback inside the task may begin another operation, which waits as inside a poll. */
-	worker->polling = true;
+	wf_worker_polls(worker, true);
 	run_here(worker, task, now_ns);
-	worker->polling = false;
+	wf_worker_polls(worker, false);
 	/* A loop that has armed the node before is about to sleep on an old state. */
 	if (atomic_load_explicit(&worker->engine.loop.poller.asleep, memory_order_relaxed))
 		wf_loop_wake(&worker->engine.loop);
@@ -104,7 +104,7 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 
 void wf_turn_until(struct wf_worker *worker, uint64_t until_ns)
 {
-	worker->polling = true;
+	wf_worker_polls(worker, true);
 	wf_loop_wait(&worker->engine.loop, until_ns);
-	worker->polling = false;
+	wf_worker_polls(worker, false);
 }

@@ -319,7 +319,7 @@ void wf_worker_stop(struct wf_worker *worker)
 void wf_worker_end(struct wf_worker *worker)
 {
 	worker->thread = pthread_self();
-	worker->polling = true;
+	wf_worker_polls(worker, true);
 	wf_server_call_close(&worker->serving);
 	/* Submitted operations begin, so that they can end. */
 	wf_loop_poll(&worker->engine.loop);

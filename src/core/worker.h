@@ -47,7 +47,7 @@ struct wf_worker {
 	struct wf_loop_task stop_task;
 	bool stop;                /* owner only */
 	pthread_t thread;         /* the worker's, or the one that polled last */
-	bool polling;             /* the thread is inside a turn of the loop */
+	atomic_bool polling;      /* the thread is inside a turn of the loop; set after @thread */
 	struct wf_baton baton;    /* the right to turn the loop of a threaded node */
 	_Atomic uintptr_t guest;  /* thread that turns the loop in the place of @thread; 0: none */
 	unsigned ended_count;     /* operations that ended in this turn */

@@ -14,7 +14,7 @@
 /* Return nanoseconds of a clock that never goes back; never 0. */
 uint64_t wf_clock_now(void);
 
-/* Return a time that was so less than a tick of the system ago; takes a sixth as long. */
+/* Return the time of the last tick of the system, which takes a sixth as long. */
 uint64_t wf_clock_coarse(void);
 
 /* Return the time @time_ns after @now_ns; UINT64_MAX: never. */
