@@ -110,18 +110,17 @@ static bool get_parcel(struct wf_bytes_reader *r, struct wf_body *b)
 
 int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 {
-	uint8_t how;
+	struct wf_body b = { 0 };
 	bool good;
 
-	*body = (struct wf_body){ 0 };
-	body->way = wf_bytes_get_u8(r);
-	body->bytes = wf_bytes_get_u64(r);
-	how = wf_bytes_get_u8(r);
-	body->priority = how >> PRIORITY_SHIFT;
-	body->sum_kind = how & ((1 << PRIORITY_SHIFT) - 1);
-	switch (body->way) {
+	b.way = wf_bytes_get_u8(r);
+	b.bytes = wf_bytes_get_u64(r);
+	b.sum_kind = wf_bytes_get_u8(r);
+	b.priority = b.sum_kind >> PRIORITY_SHIFT;
+	b.sum_kind &= (1 << PRIORITY_SHIFT) - 1;
+	switch (b.way) {
 	case WF_BODY_NONE:
-		good = !body->bytes;
+		good = !b.bytes;
 		break;
 	case WF_BODY_EAGER:
 		good = true; /* the bytes must follow, as the record's get checks */
@@ -130,20 +129,20 @@ int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 	case WF_BODY_VIEW:
 	case WF_BODY_STAGED:
 	case WF_BODY_HANDLE:
-		good = get_offer(r, body);
+		good = get_offer(r, &b);
 		break;
 	case WF_BODY_PARCEL:
-		good = get_parcel(r, body);
+		good = get_parcel(r, &b);
 		break;
 	default:
 		good = false;
 		break;
 	}
-	if (has_sum(body))
-		body->sum = wf_bytes_get_u64(r);
-	if (r->bad || !good || body->sum_kind > WF_BODY_SUM_XXH3 ||
-	    body->priority > WEFT_PRIORITY_MAX)
+	if (has_sum(&b))
+		b.sum = wf_bytes_get_u64(r);
+	if (r->bad || !good || b.sum_kind > WF_BODY_SUM_XXH3 || b.priority > WEFT_PRIORITY_MAX)
 		return -EBADMSG;
+	*body = b;
 	return 0;
 }
 

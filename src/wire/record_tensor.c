@@ -68,29 +68,32 @@ static bool opaque_fits(const struct wf_record_tensor *t)
 	       t->dtype.lanes == 1;
 }
 
-/* In place: to copy what was just written would wait until that has reached the cache. */
 int wf_record_tensor_get(const uint8_t *bytes, size_t count, struct wf_record_tensor *t)
 {
 	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
+	struct wf_record_tensor got;
 
-	t->step = wf_bytes_get_u64(&r);
-	t->flags = wf_bytes_get_u8(&r);
-	t->dtype.code = wf_bytes_get_u8(&r);
-	t->dtype.bits = wf_bytes_get_u8(&r);
-	t->rank = wf_bytes_get_u8(&r);
-	t->dtype.lanes = wf_bytes_get_u16(&r);
-	t->key_bytes = wf_bytes_get_u16(&r);
-	if (wf_body_get(&r, &t->body) || t->body.way == WF_BODY_HANDLE)
+	got.step = wf_bytes_get_u64(&r);
+	got.flags = wf_bytes_get_u8(&r);
+	got.dtype.code = wf_bytes_get_u8(&r);
+	got.dtype.bits = wf_bytes_get_u8(&r);
+	got.rank = wf_bytes_get_u8(&r);
+	got.dtype.lanes = wf_bytes_get_u16(&r);
+	got.key_bytes = wf_bytes_get_u16(&r);
+	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_HANDLE)
 		return -EBADMSG;
-	t->shape = wf_bytes_view(&r, t->rank * sizeof(int64_t));
-	t->key = wf_bytes_view(&r, t->key_bytes);
-	if (wf_body_end(&r, &t->body, &t->eager))
+	got.shape = wf_bytes_view(&r, got.rank * sizeof(int64_t));
+	got.key = wf_bytes_view(&r, got.key_bytes);
+	if (wf_body_end(&r, &got.body, &got.eager))
 		return -EBADMSG;
-	if (t->flags & ~FLAGS || !t->dtype.bits || !t->dtype.lanes || t->rank > WEFT_RANK_MAX)
+	if (got.flags & ~FLAGS || !got.dtype.bits || !got.dtype.lanes || got.rank > WEFT_RANK_MAX)
 		return -EBADMSG;
-	if (!opaque_fits(t) || !body_fits(t))
+	if (!opaque_fits(&got) || !body_fits(&got))
 		return -EBADMSG;
-	return t->flags & WF_TENSOR_LOST && !(t->flags & WEFT_DEAD) ? -EBADMSG : 0;
+	if (got.flags & WF_TENSOR_LOST && !(got.flags & WEFT_DEAD))
+		return -EBADMSG;
+	*t = got;
+	return 0;
 }
 
 int64_t wf_record_tensor_dim(const struct wf_record_tensor *t, unsigned index)
