@@ -77,7 +77,7 @@ struct weft_op {
 
 	/* Members from here on are zero in a new operation, up to zero_to of its class. */
 	struct weft_node *owner;  /* NULL: the node has closed */
-	uint64_t number;          /* for people: the first of a node is 1 */
+	uint64_t number;          /* for people: one is given once, and some are left out */
 	const struct wf_op_class *class;
 	atomic_uint refs;         /* the user's and the library's */
 	_Atomic enum wf_op_state state;

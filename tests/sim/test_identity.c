@@ -194,7 +194,7 @@ static void two_dials_between_two_nodes_become_one_link(void **state)
 	}
 }
 
-/* What was proven over one link says nothing of another whose peer has proven something else. */
+/* Two links whose peers have proven different identities are not merged. */
 static void links_of_two_identities_stay_two(void **state)
 {
 	struct wf_list *first;
