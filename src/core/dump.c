@@ -17,23 +17,39 @@
 
 #define UNMATCHED_SHOWN 64 /* unmatched tensors may number a million */
 #define ANSWER_NS WF_NS_PER_S /* a worker turns within a second, asleep or not */
+#define A_TURN 32 /* links or operations that a turn describes, in some 25 us */
 
-/* A dump is freed by the later of the caller and the worker. */
+/*
+ * A dump of a worker.  It is written into memory first: the program's file may be slow, and locks
+ * are held.
+ */
 struct dump {
-	struct wf_loop_task task;
 	struct wf_worker *worker;
-	atomic_uint refs;
+	FILE *out; /* into text; NULL: there is no memory, or it is closed */
 	char *text;
 	size_t bytes;
-	bool done; /* under the node's lock */
+	bool begun;
+	bool gathered;
+	uint32_t link_number; /* the last link that is written */
+	struct weft_op **ops; /* the operations that ran when links had been written, referenced */
+	size_t op_count, op_next;
 };
 
-static void put(struct dump *d)
+static void start(struct dump *d, struct wf_worker *worker)
 {
-	if (atomic_fetch_sub(&d->refs, 1) > 1)
-		return;
+	*d = (struct dump){ .worker = worker };
+	d->out = open_memstream(&d->text, &d->bytes);
+}
+
+/* A dump that was not written to its end still has operations: the worker will not go on. */
+static void end(struct dump *d)
+{
+	while (d->op_next < d->op_count)
+		wf_op_put(d->ops[d->op_next++]);
+	free(d->ops);
+	if (d->out)
+		fclose(d->out);
 	free(d->text);
-	free(d);
 }
 
 /* Parts that the worker and any other thread can write. */
@@ -57,35 +73,30 @@ static void write_node(FILE *out, const struct wf_worker *worker)
 	}
 }
 
-/* @inside: the worker writes, and may tell what each operation waits for. */
-static void write_ops(FILE *out, struct wf_worker *worker, bool inside)
+/* An operation that is not submitted belongs to the thread that makes it. */
+static bool is_running(const struct weft_op *op, const struct wf_worker *worker)
 {
-	struct weft_node *node = worker->node;
+	return op->worker == worker && atomic_load(&op->submitted) &&
+	       atomic_load(&op->state) == WF_OP_RUNNING;
+}
+
+/* @inside: the worker writes, and may tell what the operation waits for. */
+static void write_op(FILE *out, const struct weft_op *op, bool inside)
+{
 	uint64_t now_ns = wf_clock_now();
 	char text[WF_DESCRIBE_BYTES];
 
-	pthread_mutex_lock(&node->lock);
-	WF_LIST_EACH(at, &node->ops) {
-		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
-
-		/* An operation that is not submitted belongs to the thread that makes it. */
-		if (op->worker != worker || !atomic_load(&op->submitted) ||
-		    atomic_load(&op->state) != WF_OP_RUNNING)
-			continue;
-		wf_describe_op(op, text);
-		fprintf(out, "operation %llu: %s, begun %.1f s ago",
-			(unsigned long long)op->number, text,
-			((double)now_ns - (double)op->time.made_ns) / WF_NS_PER_S);
-		if (op->time.deadline_ns != UINT64_MAX)
-			fprintf(out, ", %.1f s left",
-				((double)op->time.deadline_ns - (double)now_ns) / WF_NS_PER_S);
-		if (inside) {
-			wf_describe_wait(op, text);
-			fprintf(out, ": %s", text);
-		}
-		fputc('\n', out);
+	wf_describe_op(op, text);
+	fprintf(out, "operation %llu: %s, begun %.1f s ago", (unsigned long long)op->number, text,
+		((double)now_ns - (double)op->time.made_ns) / WF_NS_PER_S);
+	if (op->time.deadline_ns != UINT64_MAX)
+		fprintf(out, ", %.1f s left",
+			((double)op->time.deadline_ns - (double)now_ns) / WF_NS_PER_S);
+	if (inside) {
+		wf_describe_wait(op, text);
+		fprintf(out, ": %s", text);
 	}
-	pthread_mutex_unlock(&node->lock);
+	fputc('\n', out);
 }
 
 static void write_pool(FILE *out, struct wf_engine *engine)
@@ -143,29 +154,40 @@ static void write_events(FILE *out, const struct wf_engine *engine)
 
 /* Parts that the worker alone can write. */
 
-static void write_links(FILE *out, const struct wf_engine *engine)
+static void write_link(FILE *out, const struct wf_link *link)
 {
 	char state[WF_LINK_STATE_BYTES];
 
-	WF_LIST_EACH(at, &engine->link_list) {
+	wf_link_describe(link, state);
+	fprintf(out, "link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
+		link->number, wf_link_label(link),
+		link->address[0] ? link->address : "no known address", state, link->probe.epoch,
+		wf_credit_left(&link->tx.credit), link->keepalive.watch_count,
+		link->above.drains ? "; it takes no more calls" : "");
+	fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
+		link->number, (unsigned long long)link->account.bytes[WF_LEDGER_RECEIVED],
+		(unsigned long long)link->account.bytes[WF_LEDGER_OWED],
+		(unsigned long long)wf_ledger_bound(link),
+		link->account.stranger ? "; a stranger" : "");
+}
+
+/* Write some links, which are listed by their numbers.  Returns: are there no more? */
+static bool write_some_links(struct dump *d)
+{
+	unsigned count = 0;
+
+	WF_LIST_EACH(at, &d->worker->engine.link_list) {
 		const struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
-		if (link->same)
-			continue; /* another name of a link that is in the list too */
-		wf_link_describe(link, state);
-		fprintf(out,
-			"link %u to %s at %s: %s; epoch %u, credit for %u frames, %u wait for it%s\n",
-			link->number, wf_link_label(link),
-			link->address[0] ? link->address : "no known address", state,
-			link->probe.epoch, wf_credit_left(&link->tx.credit),
-			link->keepalive.watch_count,
-			link->above.drains ? "; it takes no more calls" : "");
-		fprintf(out, "link %u keeps %llu bytes that came and wait, %llu of calls and answers; at most %llu of each%s\n",
-			link->number, (unsigned long long)link->account.bytes[WF_LEDGER_RECEIVED],
-			(unsigned long long)link->account.bytes[WF_LEDGER_OWED],
-			(unsigned long long)wf_ledger_bound(link),
-			link->account.stranger ? "; a stranger" : "");
+		/* Another name of a link is in the list too. */
+		if (link->number <= d->link_number || link->same)
+			continue;
+		if (count++ == A_TURN)
+			return false;
+		write_link(d->out, link);
+		d->link_number = link->number;
 	}
+	return true;
 }
 
 static void write_served(FILE *out, const struct wf_server_calls *serving)
@@ -227,123 +249,221 @@ static void write_channels(FILE *out, const struct wf_channels *c)
 	}
 }
 
-static void write_inside(FILE *out, struct wf_worker *worker)
+/* Reference the operations that run.  No other thread can end them. */
+static void gather_ops(struct dump *d)
 {
-	write_node(out, worker);
-	write_links(out, &worker->engine);
-	write_ops(out, worker, true);
-	write_served(out, &worker->serving);
-	write_channels(out, &worker->channels);
-	write_pool(out, &worker->engine);
-	write_registrations(out, &worker->engine);
-	write_events(out, &worker->engine);
+	struct weft_node *node = d->worker->node;
+	size_t count = 0;
+
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->ops)
+		count += is_running(WF_CONTAINER(at, struct weft_op, node), d->worker);
+	d->ops = count ? calloc(count, sizeof(struct weft_op *)) : NULL;
+	WF_LIST_EACH(at, &node->ops) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		/* One that another thread has submitted in between is too late. */
+		if (!d->ops || d->op_count == count || !is_running(op, d->worker))
+			continue;
+		atomic_fetch_add(&op->refs, 1);
+		d->ops[d->op_count++] = op;
+	}
+	pthread_mutex_unlock(&node->lock);
+	if (count && !d->ops)
+		fprintf(d->out, "no memory to tell of %zu operations\n", count);
 }
 
-/* Write into memory first: the program's file may be slow, and locks are held. */
-static void compose(struct wf_worker *worker, void (*write)(FILE *out, struct wf_worker *worker),
-		    char **text, size_t *bytes)
+/* Describe some operations, but those that have ended since, or have moved to another worker. */
+static void write_some_ops(struct dump *d)
 {
-	FILE *out = open_memstream(text, bytes);
+	size_t last = WF_MIN(d->op_next + A_TURN, d->op_count);
 
-	if (!out)
-		return;
-	write(out, worker);
-	if (fclose(out)) {
-		free(*text);
-		*text = NULL;
+	while (d->op_next < last) {
+		struct weft_op *op = d->ops[d->op_next++];
+
+		if (is_running(op, d->worker))
+			write_op(d->out, op, true);
+		wf_op_put(op);
 	}
 }
 
-static void answer(struct wf_loop_task *task)
+/* Write what the worker alone can write, as much as a turn has time for.  Returns: is it all? */
+static bool write_inside(struct dump *d)
 {
-	struct dump *d = WF_CONTAINER(task, struct dump, task);
-	struct weft_node *node = d->worker->node;
+	struct wf_worker *worker = d->worker;
 
-	compose(d->worker, write_inside, &d->text, &d->bytes);
-	pthread_mutex_lock(&node->lock);
-	d->done = true;
-	pthread_cond_broadcast(&node->ended);
-	pthread_mutex_unlock(&node->lock);
-	put(d);
+	if (!d->begun)
+		write_node(d->out, worker);
+	d->begun = true;
+	if (!d->gathered) {
+		if (!write_some_links(d))
+			return false;
+		gather_ops(d);
+	}
+	d->gathered = true;
+	write_some_ops(d);
+	if (d->op_next < d->op_count)
+		return false;
+	write_served(d->out, &worker->serving);
+	write_channels(d->out, &worker->channels);
+	return true;
+}
+
+/* Write what any thread may, and print all.  Returns 0, or -ENOMEM. */
+static int finish(struct dump *d, FILE *out)
+{
+	const struct wf_engine *engine = &d->worker->engine;
+	bool whole;
+
+	write_pool(d->out, &d->worker->engine);
+	write_registrations(d->out, engine);
+	write_events(d->out, engine);
+	whole = !fclose(d->out);
+	d->out = NULL;
+	if (whole)
+		fwrite(d->text, 1, d->bytes, out);
+	return whole ? 0 : -ENOMEM;
 }
 
 /* Dumps by another thread. */
 
-static bool answered(struct dump *d)
-{
-	struct weft_node *node = d->worker->node;
-	uint64_t until_ns = wf_clock_now() + ANSWER_NS;
-	struct timespec at = wf_clock_timespec(until_ns);
-	int err = 0;
-	bool done;
+/* A question is freed by the later of the caller and the worker. */
+struct question {
+	struct wf_loop_task task;
+	struct dump dump;
+	atomic_uint refs;
+	/* Under the node's lock. */
+	unsigned turns; /* turns that have written a part */
+	bool answered;
+};
 
-	wf_loop_submit(&d->worker->engine.loop, &d->task);
-	pthread_mutex_lock(&node->lock);
-	while (!d->done && err != ETIMEDOUT)
-		err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
-	done = d->done;
-	pthread_mutex_unlock(&node->lock);
-	return done;
+static void put(struct question *q)
+{
+	if (atomic_fetch_sub(&q->refs, 1) > 1)
+		return;
+	end(&q->dump);
+	free(q);
 }
 
-static void write_outside(FILE *out, struct wf_worker *worker)
+static void answer(struct wf_loop_task *task)
 {
+	struct question *q = WF_CONTAINER(task, struct question, task);
+	struct wf_worker *worker = q->dump.worker;
+	struct weft_node *node = worker->node;
+	bool all = write_inside(&q->dump);
+
+	pthread_mutex_lock(&node->lock);
+	q->answered = all;
+	q->turns++;
+	pthread_cond_broadcast(&node->ended);
+	pthread_mutex_unlock(&node->lock);
+	if (all)
+		put(q);
+	else
+		wf_loop_submit_inside(&worker->engine.loop, &q->task);
+}
+
+/* Wait until the worker has written all, or has not written for long.  Returns whether it has. */
+static bool wait_for_answer(struct question *q)
+{
+	struct weft_node *node = q->dump.worker->node;
+	unsigned turns;
+	bool answered;
+	int err = 0;
+
+	pthread_mutex_lock(&node->lock);
+	while (!q->answered && err != ETIMEDOUT) {
+		struct timespec at = wf_clock_timespec(wf_clock_now() + ANSWER_NS);
+
+		turns = q->turns;
+		while (q->turns == turns && err != ETIMEDOUT)
+			err = pthread_cond_timedwait(&node->ended, &node->lock, &at);
+		if (q->turns != turns)
+			err = 0;
+	}
+	answered = q->answered;
+	pthread_mutex_unlock(&node->lock);
+	return answered;
+}
+
+/* Write for a worker that does not answer. */
+static void write_silent(FILE *out, struct wf_worker *worker)
+{
+	struct weft_node *node = worker->node;
 	char where[WF_WATCH_WHERE_BYTES];
 
 	wf_watch_where(worker, where);
 	write_node(out, worker);
 	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
-	write_ops(out, worker, false);
-	write_pool(out, &worker->engine);
-	write_registrations(out, &worker->engine);
-	write_events(out, &worker->engine);
+	pthread_mutex_lock(&node->lock);
+	WF_LIST_EACH(at, &node->ops) {
+		const struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (is_running(op, worker))
+			write_op(out, op, false);
+	}
+	pthread_mutex_unlock(&node->lock);
 }
 
-/* Takes @text. */
-static int print(FILE *out, char *text, size_t bytes)
+static int dump_silent(struct wf_worker *worker, FILE *out)
 {
-	if (!text)
-		return wf_last_set(-ENOMEM, "no memory for a dump");
-	fwrite(text, 1, bytes, out);
-	free(text);
-	return 0;
+	struct dump d;
+	int err = -ENOMEM;
+
+	start(&d, worker);
+	if (d.out) {
+		write_silent(d.out, worker);
+		err = finish(&d, out);
+	}
+	end(&d);
+	return err;
 }
 
+/* Returns 0, or -ENOMEM. */
 static int ask(struct wf_worker *worker, FILE *out)
 {
-	struct dump *d = calloc(1, sizeof(*d));
-	char *text = NULL;
-	size_t bytes = 0;
+	struct question *q = calloc(1, sizeof(*q));
+	int err = -ENOMEM;
 
-	if (!d)
-		return wf_last_set(-ENOMEM, "no memory for a dump");
-	d->worker = worker;
-	d->task.run = answer;
-	atomic_init(&d->refs, 2);
-	if (answered(d)) {
-		text = d->text;
-		bytes = d->bytes;
-		d->text = NULL;
-	} else {
-		compose(worker, write_outside, &text, &bytes);
+	if (!q)
+		return err;
+	start(&q->dump, worker);
+	q->task.run = answer;
+	atomic_init(&q->refs, 1);
+	if (q->dump.out) {
+		atomic_store(&q->refs, 2);
+		wf_loop_submit(&worker->engine.loop, &q->task);
+		err = wait_for_answer(q) ? finish(&q->dump, out) : dump_silent(worker, out);
 	}
-	put(d);
-	return print(out, text, bytes);
+	put(q);
+	return err;
+}
+
+/* Returns 0, or -ENOMEM. */
+static int dump_inside(struct wf_worker *worker, FILE *out)
+{
+	struct dump d;
+	int err = -ENOMEM;
+
+	start(&d, worker);
+	if (d.out) {
+		while (!write_inside(&d))
+			;
+		err = finish(&d, out);
+	}
+	end(&d);
+	return err;
 }
 
 static int dump_worker(struct wf_worker *worker, FILE *out)
 {
-	char *text = NULL;
-	size_t bytes = 0;
-
 	/* A callback runs on the worker's own thread. */
-	if (!wf_worker_inside(worker)) {
-		if (!worker->node->manual || !pthread_equal(worker->thread, pthread_self()))
-			return ask(worker, out);
-		wf_loop_tick(&worker->engine.loop);
-	}
-	compose(worker, write_inside, &text, &bytes);
-	return print(out, text, bytes);
+	if (wf_worker_inside(worker))
+		return dump_inside(worker, out);
+	if (!worker->node->manual || !pthread_equal(worker->thread, pthread_self()))
+		return ask(worker, out);
+	wf_loop_tick(&worker->engine.loop);
+	return dump_inside(worker, out);
 }
 
 int wf_dump(struct weft_node *node, FILE *out)
@@ -352,5 +472,5 @@ int wf_dump(struct weft_node *node, FILE *out)
 
 	for (unsigned i = 0; i < node->worker_count && !err; i++)
 		err = dump_worker(&node->workers[i], out);
-	return err;
+	return err ? wf_last_set(err, "no memory for a dump") : 0;
 }

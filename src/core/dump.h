@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Dump: a report for people on what a node holds.  The worker writes it, as no other thread
- * may look at links, and so a dump shows one moment.
+ * may look at links: some in each turn, so that no peer waits for a long list.
  *
  * A dump is wanted most when a worker does not answer: the calling thread then writes what may
  * be read from outside, and where the worker is.

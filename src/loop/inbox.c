@@ -17,20 +17,19 @@ bool wf_inbox_put(struct wf_inbox *inbox, struct wf_inbox_node *node)
 	return !head;
 }
 
-struct wf_inbox_node *wf_inbox_take(struct wf_inbox *inbox)
+void wf_inbox_take(struct wf_inbox *inbox)
 {
-	struct wf_inbox_node *newest, *oldest = NULL;
+	struct wf_inbox_node *newest;
 
 	/* Load first: polling an empty inbox must not dirty the senders' cache line. */
-	if (wf_inbox_empty(inbox))
-		return NULL;
+	if (inbox->taken || wf_inbox_empty(inbox))
+		return;
 	newest = atomic_exchange_explicit(&inbox->head, NULL, memory_order_acquire);
 	while (newest) {
 		struct wf_inbox_node *older = newest->next;
 
-		newest->next = oldest;
-		oldest = newest;
+		newest->next = inbox->taken;
+		inbox->taken = newest;
 		newest = older;
 	}
-	return oldest;
 }

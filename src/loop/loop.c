@@ -8,7 +8,13 @@
 
 #include "util/clock.h"
 
-#define NOTICES_MAX 32                   /* notices run before a send; 16 make too many frames */
+/*
+ * The most that a turn runs of each kind before it looks at the wire again, so that no peer waits
+ * for another one's long list: some 50 us of tasks that begin operations.
+ */
+#define NOTICES_MAX 32                   /* 16 make too many frames */
+#define TIMERS_MAX 64                    /* not tuned */
+#define TASKS_MAX 128                    /* not tuned */
 #define LOOK_NS WF_NS_PER_MS             /* how often a busy loop looks at its descriptors */
 #define STILL_NS (10 * WF_NS_PER_MS)     /* the least that is told; below any WEFT_LOST */
 #define YIELD_NS (10 * WF_NS_PER_US)     /* spin before a yield, if the last one let nobody run */
@@ -51,29 +57,30 @@ void wf_loop_submit_inside(struct wf_loop *l, struct wf_loop_task *task)
 	(void)wf_inbox_put(&l->inbox, &task->node);
 }
 
-static int run_inbox(struct wf_loop *l)
+/* Run at most TASKS_MAX tasks, and none that they submit.  Returns how many ran. */
+static int run_tasks(struct wf_loop *l)
 {
-	struct wf_inbox_node *node = wf_inbox_take(&l->inbox);
+	struct wf_inbox_node *node;
 	int count = 0;
 
-	while (node) {
+	wf_inbox_take(&l->inbox);
+	while (count < TASKS_MAX && (node = wf_inbox_next(&l->inbox))) {
 		struct wf_loop_task *task = WF_CONTAINER(node, struct wf_loop_task, node);
 
-		node = node->next; /* the task may be gone after its run */
-		task->run(task);
+		task->run(task); /* the task may be gone now */
 		count++;
 	}
 	return count;
 }
 
-/* Run at most @max of @notices.  Returns how many ran. */
-static int run_notices(struct wf_loop *l, struct wf_list *notices, int max)
+/* Run at most @max notices.  Returns how many ran. */
+static int run_notices(struct wf_loop *l, int max)
 {
 	struct wf_list *node;
 	int count = 0;
 
 	/* A child forked in a callback has copies of the notices, which run in its parent. */
-	while (count < max && !l->forked && (node = wf_list_pop(notices))) {
+	while (count < max && !l->forked && (node = wf_list_pop(&l->notices))) {
 		struct wf_loop_notice *notice = WF_CONTAINER(node, struct wf_loop_notice, node);
 
 		wf_recorder_enter(&l->recorder, "a callback of the program", NULL);
@@ -86,7 +93,7 @@ static int run_notices(struct wf_loop *l, struct wf_list *notices, int max)
 
 int wf_loop_tell(struct wf_loop *l)
 {
-	return run_notices(l, &l->notices, INT_MAX);
+	return run_notices(l, INT_MAX);
 }
 
 bool wf_loop_drain(struct wf_loop *l)
@@ -94,7 +101,7 @@ bool wf_loop_drain(struct wf_loop *l)
 	bool any = false;
 
 	/* Notices may begin operations that end in further notices. */
-	while (run_inbox(l) + run_notices(l, &l->notices, NOTICES_MAX))
+	while (run_tasks(l) + run_notices(l, NOTICES_MAX))
 		any = true;
 	return any;
 }
@@ -139,27 +146,18 @@ void wf_loop_woken(struct wf_loop *l)
 	l->look_ns = l->now_ns;
 }
 
-/*
- * Run the notices that there are.  Operations that callbacks begin are sent in the same turn,
- * and with many notices before all have run, so that the peer is not idle meanwhile.
- */
+/* Run notices, and send in the same turn what their callbacks begin. */
 static int tell_and_send(struct wf_loop *l)
 {
-	struct wf_list now;
-	int count = 0;
+	int count = run_notices(l, NOTICES_MAX);
 
-	wf_list_init(&now);
-	wf_list_splice(&now, &l->notices);
-	do {
-		count += run_notices(l, &now, NOTICES_MAX);
-		if (l->forked)
-			return count;
-		if (!wf_inbox_empty(&l->inbox)) {
-			wf_loop_tick(l); /* the callbacks may have taken long */
-			count += run_inbox(l);
-		}
-		l->client->send(l->ctx);
-	} while (!wf_list_empty(&now));
+	if (l->forked)
+		return count;
+	if (!wf_inbox_empty(&l->inbox)) {
+		wf_loop_tick(l); /* the callbacks may have taken long */
+		count += run_tasks(l);
+	}
+	l->client->send(l->ctx);
 	return count;
 }
 
@@ -177,8 +175,8 @@ int wf_loop_poll(struct wf_loop *l)
 	count = l->client->poll(l->ctx);
 	if (l->now_ns - l->look_ns >= LOOK_NS)
 		wf_loop_woken(l);
-	count += (int)wf_timer_run(&l->timers, l->now_ns);
-	count += run_inbox(l);
+	count += (int)wf_timer_run(&l->timers, l->now_ns, TIMERS_MAX);
+	count += run_tasks(l);
 	/* Run notices before the last send: what a callback sends leaves with what led to it. */
 	count += tell_and_send(l);
 	if (count)

@@ -106,7 +106,7 @@ void wf_timer_arm(struct wf_timers *timers, struct wf_timer *t, uint64_t at_ns,
  * The whole heap is set aside first, so that timers armed meanwhile wait for a later call and a
  * timer that is always due can't hold the worker.
  */
-size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns)
+size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns, size_t max)
 {
 	size_t fired = 0;
 
@@ -115,7 +115,7 @@ size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns)
 		return 0;
 	timers->due = timers->root;
 	timers->root = NULL;
-	while (timers->due && timers->due->at_ns <= now_ns) {
+	while (fired < max && timers->due && timers->due->at_ns <= now_ns) {
 		struct wf_timer *t = timers->due;
 
 		wf_timer_stop(timers, t);

@@ -30,11 +30,11 @@ void wf_timer_arm(struct wf_timers *timers, struct wf_timer *t, uint64_t at_ns,
 void wf_timer_stop(struct wf_timers *timers, struct wf_timer *t);
 
 /*
- * Fire the timers that are due and return how many there were.  A timer that fires may arm and
- * stop any timer, itself too, and be freed; timers that it arms fire in a later call at the
+ * Fire the first @max timers that are due and return how many there were.  A timer that fires may
+ * arm and stop any timer, itself too, and be freed; timers that it arms fire in a later call at the
  * soonest.  A timer must not call wf_timer_run() itself.
  */
-size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns);
+size_t wf_timer_run(struct wf_timers *timers, uint64_t now_ns, size_t max);
 
 /* Return when the next timer is due; UINT64_MAX: there is none. */
 uint64_t wf_timer_next_ns(const struct wf_timers *timers);

@@ -306,6 +306,49 @@ static void a_manual_node_that_nobody_drives_is_dumped_by_another_thread(void **
 	close_node(node);
 }
 
+#define MANY 1000 /* more operations than a turn describes */
+
+static atomic_bool dumped;
+
+static void *dump_and_say(void *node)
+{
+	char *text = dump(node);
+
+	atomic_store(&dumped, true);
+	return text;
+}
+
+static void a_dump_of_many_operations_takes_many_turns_and_has_them_all(void **state)
+{
+	struct weft_node *node = open_node(WEFT_MANUAL);
+	static struct weft_op *ops[MANY];
+	int turns = 0, lines = 0;
+	pthread_t thread;
+	void *text;
+
+	(void)state;
+	for (size_t i = 0; i < MANY; i++)
+		ops[i] = receive(node);
+	while (weft_poll(node, 0))
+		;
+	atomic_store(&dumped, false);
+	assert_int_equal(pthread_create(&thread, NULL, dump_and_say, node), 0);
+	while (!atomic_load(&dumped)) {
+		weft_poll(node, 0);
+		/* The rest of the dump waits for the next turn. */
+		turns += !wf_inbox_empty(&node->workers[0].engine.loop.inbox);
+	}
+	assert_int_equal(pthread_join(thread, &text), 0);
+	assert_true(turns >= 10);
+	for (const char *at = text; (at = strstr(at, ": no peer has sent it\n")); at++)
+		lines++;
+	assert_int_equal(lines, MANY);
+	free(text);
+	for (size_t i = 0; i < MANY; i++)
+		weft_op_free(ops[i]);
+	close_node(node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +356,7 @@ int main(void)
 		cmocka_unit_test(a_worker_stuck_in_a_callback_is_named_with_that),
 		cmocka_unit_test(a_log_that_never_returns_keeps_no_waiter),
 		cmocka_unit_test(a_manual_node_that_nobody_drives_is_dumped_by_another_thread),
+		cmocka_unit_test(a_dump_of_many_operations_takes_many_turns_and_has_them_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

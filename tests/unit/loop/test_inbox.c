@@ -49,15 +49,15 @@ static void each_senders_order_is_kept_and_nothing_is_lost(void **state)
 
 	/* The take after the last put was seen finds all the rest, so this ends. */
 	do {
-		last = atomic_load(&senders_done) == SENDERS;
-		struct wf_inbox_node *node = wf_inbox_take(&inbox);
+		struct wf_inbox_node *node;
 
-		takes += node != NULL;
-		while (node) {
+		last = atomic_load(&senders_done) == SENDERS;
+		wf_inbox_take(&inbox);
+		takes += inbox.taken != NULL;
+		while ((node = wf_inbox_next(&inbox))) {
 			struct letter *l = WF_CONTAINER(node, struct letter, node);
 
 			assert_int_equal(l->number, next[l->sender]++);
-			node = node->next;
 		}
 	} while (!last);
 
@@ -72,21 +72,41 @@ static void each_senders_order_is_kept_and_nothing_is_lost(void **state)
 static void only_the_first_put_says_that_it_was_empty(void **state)
 {
 	struct wf_inbox box = { NULL };
-	struct wf_inbox_node a, b, *all;
+	struct wf_inbox_node a, b;
 
 	(void)state;
 	assert_true(wf_inbox_empty(&box));
-	assert_null(wf_inbox_take(&box));
+	wf_inbox_take(&box);
+	assert_null(wf_inbox_next(&box));
 	assert_true(wf_inbox_put(&box, &a));
 	assert_false(wf_inbox_put(&box, &b));
 	assert_false(wf_inbox_empty(&box));
 
-	all = wf_inbox_take(&box);
-	assert_ptr_equal(all, &a);
-	assert_ptr_equal(all->next, &b);
-	assert_null(all->next->next);
+	wf_inbox_take(&box);
+	assert_ptr_equal(wf_inbox_next(&box), &a);
+	assert_ptr_equal(wf_inbox_next(&box), &b);
+	assert_null(wf_inbox_next(&box));
 	assert_true(wf_inbox_empty(&box));
 	assert_true(wf_inbox_put(&box, &a));
+}
+
+static void nodes_taken_are_handed_out_before_later_ones(void **state)
+{
+	struct wf_inbox box = { NULL };
+	struct wf_inbox_node a, b, c;
+
+	(void)state;
+	wf_inbox_put(&box, &a);
+	wf_inbox_put(&box, &b);
+	wf_inbox_take(&box);
+	assert_ptr_equal(wf_inbox_next(&box), &a);
+	wf_inbox_put(&box, &c);
+	wf_inbox_take(&box);
+	assert_ptr_equal(wf_inbox_next(&box), &b);
+	assert_null(wf_inbox_next(&box));
+	assert_false(wf_inbox_empty(&box));
+	wf_inbox_take(&box);
+	assert_ptr_equal(wf_inbox_next(&box), &c);
 }
 
 int main(void)
@@ -94,6 +114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_senders_order_is_kept_and_nothing_is_lost),
 		cmocka_unit_test(only_the_first_put_says_that_it_was_empty),
+		cmocka_unit_test(nodes_taken_are_handed_out_before_later_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void any_mix_of_calls_fires_what_is_due_in_order(void **state)
 		now_ns += draw(24);
 		last_ns = 0;
 		running = true;
-		total += wf_timer_run(&timers, now_ns);
+		total += wf_timer_run(&timers, now_ns, SIZE_MAX);
 		running = false;
 
 		for (size_t i = 0; i < TIMERS; i++) {
@@ -133,11 +133,33 @@ static void a_timer_that_is_always_due_fires_once_a_call(void **state)
 	timers = (struct wf_timers){ 0 };
 	fire_count = 0;
 	wf_timer_arm(&timers, &t, 5, count_and_rearm);
-	assert_int_equal(wf_timer_run(&timers, 4), 0);
-	assert_int_equal(wf_timer_run(&timers, 5), 1);
-	assert_int_equal(wf_timer_run(&timers, 5), 1);
+	assert_int_equal(wf_timer_run(&timers, 4, SIZE_MAX), 0);
+	assert_int_equal(wf_timer_run(&timers, 5, SIZE_MAX), 1);
+	assert_int_equal(wf_timer_run(&timers, 5, SIZE_MAX), 1);
 	assert_int_equal(fire_count, 2);
 	assert_int_equal(wf_timer_next_ns(&timers), 0);
+}
+
+static void count_one(struct wf_timer *t)
+{
+	(void)t;
+	fire_count++;
+}
+
+static void timers_due_beyond_the_most_of_a_call_fire_in_the_next(void **state)
+{
+	struct wf_timer many[5] = { 0 };
+
+	(void)state;
+	timers = (struct wf_timers){ 0 };
+	fire_count = 0;
+	for (size_t i = 0; i < WF_COUNT(many); i++)
+		wf_timer_arm(&timers, &many[i], 5 - i, count_one);
+	assert_int_equal(wf_timer_run(&timers, 5, 3), 3);
+	assert_int_equal(fire_count, 3);
+	assert_int_equal(wf_timer_next_ns(&timers), 4);
+	assert_int_equal(wf_timer_run(&timers, 5, 3), 2);
+	assert_int_equal(wf_timer_next_ns(&timers), UINT64_MAX);
 }
 
 static struct wf_timer pair[2];
@@ -155,7 +177,7 @@ static void a_due_timer_stopped_by_another_does_not_fire(void **state)
 	fire_count = 0;
 	wf_timer_arm(&timers, &pair[0], 3, stop_the_other);
 	wf_timer_arm(&timers, &pair[1], 3, stop_the_other);
-	assert_int_equal(wf_timer_run(&timers, 3), 1);
+	assert_int_equal(wf_timer_run(&timers, 3, SIZE_MAX), 1);
 	assert_int_equal(fire_count, 1);
 	assert_int_equal(wf_timer_next_ns(&timers), UINT64_MAX);
 }
@@ -176,7 +198,7 @@ static void a_fired_timer_is_not_touched_again(void **state)
 	fire_count = 0;
 	for (size_t i = 0; i < WF_COUNT(many); i++)
 		wf_timer_arm(&timers, &many[i], i % 7, forget);
-	assert_int_equal(wf_timer_run(&timers, 7), WF_COUNT(many));
+	assert_int_equal(wf_timer_run(&timers, 7, SIZE_MAX), WF_COUNT(many));
 	assert_int_equal(fire_count, WF_COUNT(many));
 }
 
@@ -185,6 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_mix_of_calls_fires_what_is_due_in_order),
 		cmocka_unit_test(a_timer_that_is_always_due_fires_once_a_call),
+		cmocka_unit_test(timers_due_beyond_the_most_of_a_call_fire_in_the_next),
 		cmocka_unit_test(a_due_timer_stopped_by_another_does_not_fire),
 		cmocka_unit_test(a_fired_timer_is_not_touched_again),
 	};

@@ -60,7 +60,7 @@ static int tear_down(void **state)
 static void pass(uint64_t ns)
 {
 	loop.now_ns += ns;
-	wf_timer_run(&loop.timers, loop.now_ns);
+	wf_timer_run(&loop.timers, loop.now_ns, SIZE_MAX);
 }
 
 static bool ask(struct fetch *f, uint64_t bytes)

@@ -89,7 +89,7 @@ static void turn_all(void)
 {
 	while (wf_timer_next_ns(&loop.timers) != UINT64_MAX) {
 		loop.now_ns += WF_NS_PER_MS;
-		wf_timer_run(&loop.timers, loop.now_ns);
+		wf_timer_run(&loop.timers, loop.now_ns, SIZE_MAX);
 	}
 }
 
@@ -197,7 +197,7 @@ static void without_a_helper_a_turn_sums_up_one_piece(void **state)
 	summing->moved = moved;
 	wf_sender_sums_ready(summing, body, BYTES, BYTES);
 	wf_sender_sums_ask(summing, BYTES, READER);
-	wf_timer_run(&loop.timers, loop.now_ns);
+	wf_timer_run(&loop.timers, loop.now_ns, SIZE_MAX);
 	assert_int_equal(wf_sender_sums_over(summing), MIB);
 	turn_all();
 	assert_int_equal(moves, 4);
@@ -214,7 +214,7 @@ static void a_helper_sums_up_the_same(void **state)
 	while (told_count < 2) {
 		assert_true(wf_clock_now() < limit_ns);
 		loop.now_ns += WF_NS_PER_MS;
-		wf_timer_run(&loop.timers, loop.now_ns);
+		wf_timer_run(&loop.timers, loop.now_ns, SIZE_MAX);
 		sched_yield();
 	}
 	assert_sums(&told[0], 0, 4);
@@ -226,7 +226,7 @@ static void a_body_is_touched_no_more_once_it_is_stopped(void **state)
 	(void)state;
 	wf_sender_sums_ready(summing, body, BYTES, BYTES);
 	wf_sender_sums_ask(summing, BYTES, READER);
-	wf_timer_run(&loop.timers, loop.now_ns);
+	wf_timer_run(&loop.timers, loop.now_ns, SIZE_MAX);
 	wf_sender_sums_stop(summing);
 	assert_false(summing->aside);
 	assert_int_equal(wf_timer_next_ns(&loop.timers), UINT64_MAX);

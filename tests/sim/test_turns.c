@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A long list of one peer does not hold the turn of a worker: another peer is served meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/world.h"
+#include "util/clock.h"
+
+#define MS WF_NS_PER_MS
+#define S WF_NS_PER_S
+#define MANY 4000u
+#define A_TURN 200u /* the most that a turn may end */
+#define BYTES 64
+
+static uint8_t source[BYTES], target[BYTES];
+static struct wf_flight many[MANY];
+
+static unsigned ended(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < MANY; i++)
+		count += many[i].outcomes;
+	return count;
+}
+
+/* Turn node 0 until all has ended.  Asserts that no turn ends more than it may. */
+static void turn_to_the_end(void)
+{
+	for (unsigned before = ended(), now; before < MANY; before = now) {
+		wf_world_poll(0);
+		now = ended();
+		assert_in_range(now - before, 1, A_TURN);
+	}
+}
+
+static void operations_that_time_out_at_once_let_a_call_through(void **state)
+{
+	struct wf_flight call;
+	unsigned turns = 0;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 3, NULL);
+	wf_world_connect(0, 1);
+	wf_world_connect(2, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		wf_flight_receive(&many[i], 0, 1, i, target, BYTES, 100 * MS);
+	wf_world_pass(98 * MS);
+	assert_int_equal(ended(), 0);
+	/* The call is on the wire when the time of all is up. */
+	wf_flight_call(&call, 2, 0, source, BYTES, S);
+	wf_world_poll(2);
+	wf_fake_clock_set(wf_clock_now() + 5 * MS);
+	while (!wf_world_served(0)) {
+		wf_world_poll(0);
+		assert_in_range(++turns, 1, 3);
+	}
+	assert_in_range(ended(), 0, 3 * A_TURN);
+	turn_to_the_end();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(many[i].status, WEFT_DEADLINE_EXCEEDED);
+	wf_flight_land(&call, 1, S);
+	assert_int_equal(call.status, WEFT_OK);
+	wf_flight_free(&call, 1);
+	wf_flight_free(many, MANY);
+	wf_world_end();
+}
+
+/* The program hears of the ends in parts. */
+static void operations_of_a_dead_peer_end_in_parts_and_let_a_call_through(void **state)
+{
+	struct wf_flight call;
+
+	(void)state;
+	wf_world_lose_soon();
+	wf_world_open(WF_WORLD_CONNECTED, 3, NULL);
+	wf_world_connect(0, 1);
+	wf_world_connect(2, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		wf_flight_receive(&many[i], 0, 1, i, target, BYTES, 10 * S);
+	wf_world_kill(1);
+	for (uint64_t until_ns = wf_clock_now() + 2 * S; !ended(); wf_world_step())
+		assert_true(wf_clock_now() < until_ns);
+	assert_in_range(ended(), 1, A_TURN);
+	wf_flight_call(&call, 2, 0, source, BYTES, S);
+	wf_flight_land(&call, 1, S);
+	assert_int_equal(call.status, WEFT_OK);
+	turn_to_the_end();
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(many[i].status, WEFT_UNAVAILABLE);
+	wf_flight_free(&call, 1);
+	wf_flight_free(many, MANY);
+	wf_world_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(operations_that_time_out_at_once_let_a_call_through),
+		cmocka_unit_test(operations_of_a_dead_peer_end_in_parts_and_let_a_call_through),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
