@@ -40,6 +40,7 @@ struct weft_fabric {
 	 * "no: " and the reason; "" where it is cheap.
 	 */
 	const char *cached;
+	size_t eager_bytes;   /* bodies up to here go in frames, longer ones are pulled */
 };
 #define WEFT_FABRIC_INIT WEFT_SIZED_INIT(struct weft_fabric)
 

@@ -141,6 +141,7 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 		.hmem = c->caps.memory.device,
 		.tested_over = c->row->tested_over ? c->row->tested_over : "",
 		.cached = c->caps.memory.reg_cheap ? "" : info->cached,
+		.eager_bytes = c->caps.eager_bytes,
 	};
 	memcpy(fabric, &f, WF_MIN(fabric->size, sizeof(f)));
 	return 0;

@@ -91,6 +91,7 @@ static void fabric_json(const struct weft_fabric *f)
 	out_count("rank", f->rank);
 	out_count("frame_bytes", f->frame_bytes);
 	out_count("inject_bytes", f->inject_bytes);
+	out_count("eager_bytes", f->eager_bytes);
 	out_count("chunk_bytes", f->chunk_bytes);
 	out_count("depth", f->depth);
 	out_bool("registration_is_cheap", f->registration_is_cheap);
@@ -100,10 +101,10 @@ static void fabric_json(const struct weft_fabric *f)
 
 static void fabric_text(const struct weft_fabric *f)
 {
-	printf("%-4s %4u  %-16s %-12s %-10s %-9s %6zu %7zu %8zu %5u  %s%s",
+	printf("%-4s %4u  %-16s %-12s %-10s %-9s %6zu %7zu %6zu %8zu %5u  %s%s",
 	       f->used ? "yes" : "no", f->rank, f->provider, f->domain, f->shape, f->wait,
-	       f->frame_bytes, f->inject_bytes, f->chunk_bytes, f->depth, f->reason,
-	       f->tested ? "" : " (untested)");
+	       f->frame_bytes, f->inject_bytes, f->eager_bytes, f->chunk_bytes, f->depth,
+	       f->reason, f->tested ? "" : " (untested)");
 	if (*f->tested_over)
 		printf(" (tested over %s alone)", f->tested_over);
 	if (f->used && !strncmp(f->cached, "no", 2))
@@ -182,9 +183,9 @@ static void show_fabrics(struct weft_info *info, bool json)
 		out_array("fabrics");
 	} else {
 		printf("weft %s, libfabric %s\n\n", weft_version(), weft_info_libfabric());
-		printf("%-4s %4s  %-16s %-12s %-10s %-9s %6s %7s %8s %5s  %s\n", "used", "rank",
-		       "provider", "domain", "shape", "wait", "frame", "inject", "chunk",
-		       "depth", "reason");
+		printf("%-4s %4s  %-16s %-12s %-10s %-9s %6s %7s %6s %8s %5s  %s\n", "used",
+		       "rank", "provider", "domain", "shape", "wait", "frame", "inject",
+		       "eager", "chunk", "depth", "reason");
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct weft_fabric f = { .size = sizeof(f) };

@@ -357,6 +357,17 @@ static void info_shows_only_what_FI_PROVIDER_names(void **state)
 		assert_true(begins(at, "\"provider\":\"tcp\""));
 }
 
+static void info_shows_the_eager_limit_that_is_set(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	setenv("FI_PROVIDER", "tcp", 1);
+	assert_int_equal(run(&p, "WEFT_EAGER_BYTES=20K", "info --json"), 0);
+	unsetenv("FI_PROVIDER");
+	assert_non_null(strstr(p.text, "\"eager_bytes\":20480,"));
+}
+
 /* Run it with FAKE_CUDA=@fake, on the software driver. */
 static int run_with_driver(struct process *p, const char *fake, const char *line)
 {
@@ -1101,6 +1112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(info_shows_only_what_FI_PROVIDER_names),
+		cmocka_unit_test(info_shows_the_eager_limit_that_is_set),
 		cmocka_unit_test(info_tells_what_became_of_cuda),
 		cmocka_unit_test(info_shows_the_devices_of_a_driver_that_is_ready),
 		cmocka_unit_test(a_provider_that_does_not_exist_is_one_sentence),
