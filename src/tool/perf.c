@@ -7,6 +7,7 @@
 #include "tool/perf_client.h"
 #include "tool/perf_run.h"
 #include "tool/tool.h"
+#include "tool/tune.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -435,6 +436,8 @@ static int run(const struct tool_command *self, int argc, char **argv)
 
 	if (all_pairs_asked(argc, argv))
 		return all_pairs_run(self, argc, argv);
+	if (tune_asked(argc, argv))
+		return tune_run(self, argc, argv);
 	status = read_arguments(self, &a, argc, argv);
 	if (status)
 		return status;
@@ -464,7 +467,8 @@ const struct tool_command perf_command = {
 		     "       [--metadata BYTES] [--idle-streams N] [--checksum] [--security MODE] [--json]\n"
 		     "       [--no-validate] [ADDRESS...]\n"
 		     "       weft perf --all-pairs [--bytes SIZE] [--seconds S] [--provider NAME]\n"
-		     "       [--json FILE] [--svg FILE]",
+		     "       [--json FILE] [--svg FILE]\n"
+		     "       weft perf --tune [--provider NAME] [--time S] [--json]",
 	.does = "how fast do tensors and calls go between two processes?",
 	.options = "  --test NAME         what is moved: tensor; call; message, which is a\n"
 		   "                      tensor that nobody acknowledges; stream, a call with\n"
@@ -494,6 +498,8 @@ const struct tool_command perf_command = {
 		   "  --bytes SIZE        with it: body for bandwidth; default 1M\n"
 		   "  --seconds S         with it: time for each ordered pair; default 1\n"
 		   "  --json FILE         with it: the matrix as JSON; -: in place of text\n"
-		   "  --svg FILE          with it: the matrix as a picture\n",
+		   "  --svg FILE          with it: the matrix as a picture\n"
+		   "  --tune              try other frames, eager limits, chunks and depths than the\n"
+		   "                      provider's, within --time, default 300; print the better\n",
 	.run = run,
 };

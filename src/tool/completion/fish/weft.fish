@@ -47,6 +47,7 @@ complete -c weft -n '__fish_seen_subcommand_from perf' -l all-pairs -d 'of a job
 complete -c weft -n '__fish_seen_subcommand_from perf' -l bytes -x -d 'of a body, with --all-pairs'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l seconds -x -d 'for each pair, with --all-pairs'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l svg -r -F -d 'a picture, with --all-pairs'
+complete -c weft -n '__fish_seen_subcommand_from perf' -l tune -d 'try other values of settings'
 
 complete -c weft -n '__fish_seen_subcommand_from call' -s H -l header -x -d 'metadata'
 complete -c weft -n '__fish_seen_subcommand_from call' -s t -l timeout -x -d 'the deadline in seconds'
