@@ -118,7 +118,7 @@ static const struct row rows[] = {
 	  FIELD(cached_keys) },
 	{ { .name = "WEFT_CHUNK_BYTES", .alias = "TF_RDMA_CHUNK_SIZE", .unit = "bytes",
 	    .preset = "0", .least = "64K", .most = "64M",
-	    .when = "weft perf shows a better step for large bodies than the provider's own (0)" },
+	    .when = "weft perf --tune shows a better step for large bodies than the provider's own (0)" },
 	  FIELD(chunk_bytes) },
 	{ { .name = "WEFT_DEPTH", .alias = "", .unit = "count",
 	    .preset = "0", .least = "1", .most = "16", /* reads that a pull has room for */
@@ -138,7 +138,7 @@ static const struct row rows[] = {
 	  FIELD(frame_bytes) },
 	{ { .name = "WEFT_EAGER_BYTES", .alias = "", .unit = "bytes",
 	    .preset = "0", .least = "1", .most = "1M",
-	    .when = "weft perf shows a better end of the eager way than the provider's own (0)" },
+	    .when = "weft perf --tune shows a better end of the eager way than the provider's own (0)" },
 	  FIELD(eager_bytes) },
 	{ { .name = "WEFT_UNEXPECTED_BYTES", .alias = "", .unit = "bytes",
 	    .preset = "4M", .least = "64K", .most = "1G",
