@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* weft perf: how fast do tensors and calls go between two processes? */
 #include "tool/all_pairs.h"
+#include "tool/arrivals.h"
 #include "tool/child.h"
 #include "tool/cuda.h"
 #include "tool/out.h"
@@ -93,6 +94,13 @@ static double per_s(uint64_t count, const struct perf_result *r)
 	return r->took_ns ? (double)count * 1e9 / (double)r->took_ns : 0;
 }
 
+/* Bodies of latency in a second: fewer than were asked for if they had to wait for room. */
+static double achieved(const struct perf_result *r)
+{
+	return r->latency_took_ns ? (double)r->latency.count * 1e9 / (double)r->latency_took_ns
+				  : 0;
+}
+
 static void print_json(const struct arguments *a, const struct perf_result *r)
 {
 	const struct histogram *h = &r->latency;
@@ -114,6 +122,12 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_number("max", us(h->most_ns), 2);
 	out_number("cpu", spent_us(r->latency_spent_ns, h->count), 3);
 	out_object_end();
+	if (a->plan.rate) {
+		out_object("rate");
+		out_count("asked", a->plan.rate);
+		out_number("achieved", achieved(r), 1);
+		out_object_end();
+	}
 	out_number("bytes_per_s", per_s(r->count * bytes, r), 0);
 	out_number("messages_per_s", per_s(r->count, r), 1);
 	out_number("cpu_us", spent_us(r->spent_ns, r->count), 3);
@@ -133,11 +147,13 @@ static void print_json(const struct arguments *a, const struct perf_result *r)
 	out_object_end();
 }
 
-static void print_head(void)
+static void print_head(const struct arguments *a)
 {
-	printf("%-7s %-12s %-6s %10s %10s %10s %10s %10s %12s %10s %10s  %s\n", "test",
-	       "provider", "way", "bytes", "p50 us", "p99 us", "p99.9 us", "max us",
-	       "messages/s", "MB/s", "cpu us", "validated");
+	printf("%-7s %-12s %-6s %10s %10s %10s %10s %10s", "test", "provider", "way", "bytes",
+	       "p50 us", "p99 us", "p99.9 us", "max us");
+	if (a->plan.rate)
+		printf(" %12s", "at rate/s");
+	printf(" %12s %10s %10s  %s\n", "messages/s", "MB/s", "cpu us", "validated");
 }
 
 static const char *verdict(const struct perf_result *r)
@@ -152,11 +168,13 @@ static void print_text(const struct arguments *a, const struct perf_result *r)
 	const struct histogram *h = &r->latency;
 	uint64_t bytes = bytes_of(&a->plan);
 
-	printf("%-7s %-12s %-6s %10" PRIu64
-	       " %10.1f %10.1f %10.1f %10.1f %12.0f %10.1f %10.2f  %s\n",
+	printf("%-7s %-12s %-6s %10" PRIu64 " %10.1f %10.1f %10.1f %10.1f",
 	       test_name(a->plan.test), r->path.provider, r->path.way, bytes,
 	       us(histogram_part_ns(h, 0.5)), us(histogram_part_ns(h, 0.99)),
-	       us(histogram_part_ns(h, 0.999)), us(h->most_ns), per_s(r->count, r),
+	       us(histogram_part_ns(h, 0.999)), us(h->most_ns));
+	if (a->plan.rate)
+		printf(" %12.0f", achieved(r));
+	printf(" %12.0f %10.1f %10.2f  %s\n", per_s(r->count, r),
 	       per_s(r->count * bytes, r) / 1e6, spent_us(r->spent_ns, r->count), verdict(r));
 }
 
@@ -193,7 +211,7 @@ static int measure_all(const struct tool_command *self, struct arguments *a,
 	int status = TOOL_OK;
 
 	if (!a->json)
-		print_head();
+		print_head(a);
 	if (a->together)
 		return measure(self, a, client, a->sizes, a->size_count);
 	for (size_t i = 0; i < a->size_count && !status; i++)
@@ -304,6 +322,11 @@ static int read_option(const struct tool_command *self, struct arguments *a, int
 			return tool_misused(self, "--window takes 1 to %u, not '%s'",
 					    PERF_WINDOW_MAX, optarg);
 		return TOOL_OK;
+	case 'r':
+		if (tool_count(optarg, 1, ARRIVALS_RATE_MAX, &a->plan.rate))
+			return tool_misused(self, "--rate takes 1 to %u bodies a second, not '%s'",
+					    ARRIVALS_RATE_MAX, optarg);
+		return TOOL_OK;
 	case 'm':
 		if (strcmp(optarg, "user") != 0 && strcmp(optarg, "pool") != 0)
 			return tool_misused(self, "--memory takes user or pool, not '%s'", optarg);
@@ -379,6 +402,7 @@ static int read_arguments(const struct tool_command *self, struct arguments *a, 
 		{ "time", required_argument, NULL, 'T' },
 		{ "count", required_argument, NULL, 'n' },
 		{ "window", required_argument, NULL, 'w' },
+		{ "rate", required_argument, NULL, 'r' },
 		{ "memory", required_argument, NULL, 'm' },
 		{ "metadata", required_argument, NULL, 'M' },
 		{ "idle-streams", required_argument, NULL, 'I' },
@@ -463,9 +487,9 @@ const struct tool_command perf_command = {
 	.name = "perf",
 	.arguments = "[--test tensor|call|message|stream|attachment]\n"
 		     "       [--sizes LIST | --tensors LIST] [--provider NAME] [--time S]\n"
-		     "       [--count N] [--window N] [--memory user|pool] [--device cuda:N]\n"
-		     "       [--metadata BYTES] [--idle-streams N] [--checksum] [--security MODE] [--json]\n"
-		     "       [--no-validate] [ADDRESS...]\n"
+		     "       [--count N] [--window N] [--rate N] [--memory user|pool]\n"
+		     "       [--device cuda:N] [--metadata BYTES] [--idle-streams N] [--checksum]\n"
+		     "       [--security MODE] [--json] [--no-validate] [ADDRESS...]\n"
 		     "       weft perf --all-pairs [--bytes SIZE] [--seconds S] [--provider NAME]\n"
 		     "       [--json FILE] [--svg FILE]\n"
 		     "       weft perf --tune [--provider NAME] [--time S] [--json]",
@@ -482,6 +506,9 @@ const struct tool_command perf_command = {
 		   "  --count N           so many bodies in each half, in place of a time\n"
 		   "  --window N          bodies on the way at once for bandwidth; default 2 to 16,\n"
 		   "                      by size\n"
+		   "  --rate N            for latency N bodies begin in a second, however many are\n"
+		   "                      on the way, up to the window; each is timed from when it\n"
+		   "                      was due\n"
 		   "  --memory user|pool  whose memory the bodies lie in; default user\n"
 		   "  --device cuda:N     they lie in the memory of that CUDA device, on both sides\n"
 		   "  --metadata BYTES    so many go with each call\n"

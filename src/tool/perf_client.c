@@ -3,10 +3,12 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "tool/arrivals.h"
 #include "tool/pattern.h"
 #include "tool/perf.pb-c.h"
 #include "tool/perf_run.h"
@@ -18,6 +20,18 @@ WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
 
 /* Bodies that are not timed: caches, page tables and TCP's windows settle in them. */
 #define WARM_COUNT 8u
+
+/*
+ * The client stays awake so long before a body is due: a node sleeps for whole milliseconds, wakes
+ * up to 50 us late, and needs 25 for that.
+ */
+#define AWAKE_NS 1200000ull
+
+/* Empty looks at the wire before others are let run, some 200 ns each. */
+#define LOOKS_COUNT 64u
+
+/* Longest wait between two looks at signals. */
+#define SLICE_NS 100000000ull
 
 struct flow {
 	struct weft_stream *stream;
@@ -43,15 +57,23 @@ struct part {
 	int64_t shape;
 };
 
+enum slot_state {
+	SLOT_FREE,      /* no body, or its end has been looked at */
+	SLOT_UNDER_WAY,
+	SLOT_ENDED      /* the receiver's word has come; only bodies with a due time get here */
+};
+
 /* A body on the way. */
 struct slot {
+	enum slot_state state;
 	struct perf_client *client;
 	struct target *target;
 	struct part *parts;
 	/* The receiver's word: its acknowledgement, the call, or a read; or NULL. */
 	struct weft_op *word;
 	int64_t ack_shape;
-	uint64_t index, start_ns;
+	uint64_t index;
+	uint64_t start_ns; /* when it was sent; of a body with a due time, that time */
 	struct perf_ack ack;
 };
 
@@ -71,6 +93,8 @@ struct perf_client {
 	struct slot *slots;
 	struct part *parts;
 	size_t slot_count, part_count;
+	size_t under_way; /* bodies with a due time that have not ended */
+	unsigned looks;   /* looks at the wire, between due times, at which nothing had ended */
 	size_t target_count;
 	struct target targets[];
 };
@@ -129,20 +153,30 @@ static void got_time(const Weft__Perf__Time *reply, void *data)
 		*(uint64_t *)data += reply->ns;
 }
 
-/* Begin a call.  Returns TOOL_OK or, after saying why, TOOL_FAILED. */
-static int call_open(const struct perf_client *c, const struct target *t, uint64_t timeout_ns,
-		     ProtobufCService **service, struct weft_op **op)
+/* Begin a call with options.  Returns TOOL_OK or, after saying why, TOOL_FAILED. */
+static int call_open_with(const struct perf_client *c, const struct target *t,
+			  const struct weft_op_options *op_options, ProtobufCService **service,
+			  struct weft_op **op)
 {
 	const struct weft_metadata pair = { "weft.perf-bin", c->metadata,
 					    c->metadata ? c->plan->metadata_bytes : 0 };
 	struct weft_call_options options = {
 		.size = sizeof(options),
-		.op = { .size = sizeof(options.op), .timeout_ns = timeout_ns },
+		.op = *op_options,
 		.metadata = &pair,
 		.metadata_count = c->metadata != NULL,
 	};
 
 	return weft_call_open(t->stub, &options, service, op) ? failed(c, t) : TOOL_OK;
+}
+
+static int call_open(const struct perf_client *c, const struct target *t, uint64_t timeout_ns,
+		     ProtobufCService **service, struct weft_op **op)
+{
+	const struct weft_op_options options = { .size = sizeof(options),
+						 .timeout_ns = timeout_ns };
+
+	return call_open_with(c, t, &options, service, op);
 }
 
 static int call_close(const struct perf_client *c, const struct target *t, struct weft_op *op)
@@ -349,18 +383,53 @@ static int spent(struct perf_client *c, uint64_t *ns)
 
 /* Bodies */
 
+/* Tell whether the bodies of this run begin at due times. */
+static bool is_paced(const struct perf_client *c)
+{
+	return c->latency && c->plan->rate;
+}
+
+/* The receiver's word of a body with a due time has come, in whatever order. */
+static void word_ended(struct weft_op *op, void *arg)
+{
+	struct slot *slot = arg;
+	struct perf_client *c = slot->client;
+
+	slot->state = SLOT_ENDED;
+	c->under_way--;
+	if (c->latency && weft_op_status(op) == WEFT_OK)
+		histogram_add(c->latency, tool_now_ns() - slot->start_ns);
+}
+
+/* Returns the options of the operation that brings the receiver's word. */
+static struct weft_op_options word_options(struct slot *slot)
+{
+	return (struct weft_op_options){ .size = sizeof(struct weft_op_options),
+					 .done = is_paced(slot->client) ? word_ended : NULL,
+					 .arg = slot };
+}
+
+/* Note the time of a body that is timed from its sending. */
+static void note_start(struct slot *slot)
+{
+	if (slot->client->latency && !is_paced(slot->client))
+		slot->start_ns = tool_now_ns();
+}
+
 /* Post the receive of the acknowledgement, unless none will come. */
 static int await_word(struct slot *slot)
 {
 	struct perf_client *c = slot->client;
 	struct target *t = slot->target;
+	const struct weft_recv_options options = { .size = sizeof(options),
+						   .op = word_options(slot) };
 	struct weft_tensor ack;
 
 	if (c->one_way)
 		return TOOL_OK;
 	ack = perf_run_tensor(NULL, &slot->ack, &slot->ack_shape, sizeof(slot->ack));
-	if (weft_recv(c->node, t->peer, c->run, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &ack, NULL,
-		      &slot->word))
+	if (weft_recv(c->node, t->peer, c->run, PERF_ACK_KEY, strlen(PERF_ACK_KEY), &ack,
+		      &options, &slot->word))
 		return failed(c, t);
 	return TOOL_OK;
 }
@@ -375,8 +444,7 @@ static int send_tensors(struct slot *slot)
 	struct weft_tensor tensor;
 	int status = await_word(slot);
 
-	if (c->latency)
-		slot->start_ns = tool_now_ns();
+	note_start(slot);
 	for (size_t i = 0; i < c->part_count && !status; i++) {
 		struct part *part = &slot->parts[i];
 
@@ -421,14 +489,14 @@ static Weft__Perf__Body body_of(const struct slot *slot)
 
 static int send_call(struct slot *slot)
 {
+	const struct weft_op_options options = word_options(slot);
 	Weft__Perf__Body request = body_of(slot);
 	struct perf_client *c = slot->client;
 	ProtobufCService *service;
 	int status;
 
-	if (c->latency)
-		slot->start_ns = tool_now_ns();
-	status = call_open(c, slot->target, 0, &service, &slot->word);
+	note_start(slot);
+	status = call_open_with(c, slot->target, &options, &service, &slot->word);
 	if (!status)
 		weft__perf__perf__put(service, &request, got_body, slot);
 	return status;
@@ -436,6 +504,7 @@ static int send_call(struct slot *slot)
 
 static int send_attached(struct slot *slot)
 {
+	const struct weft_op_options options = word_options(slot);
 	Weft__Perf__Body request = body_of(slot);
 	struct perf_client *c = slot->client;
 	struct target *t = slot->target;
@@ -445,9 +514,8 @@ static int send_attached(struct slot *slot)
 
 	request.bytes.len = 0;
 	request.index *= c->part_count;
-	if (c->latency)
-		slot->start_ns = tool_now_ns();
-	status = call_open(c, t, 0, &service, &slot->word);
+	note_start(slot);
+	status = call_open_with(c, t, &options, &service, &slot->word);
 	for (size_t i = 0; i < c->part_count && !status; i++) {
 		struct part *part = &slot->parts[i];
 
@@ -462,15 +530,15 @@ static int send_attached(struct slot *slot)
 
 static int send_flow(struct slot *slot)
 {
+	const struct weft_op_options options = word_options(slot);
 	struct perf_client *c = slot->client;
 	struct target *t = slot->target;
 	Weft__Perf__Body body = body_of(slot);
 
 	body.silent = c->one_way;
-	if (c->latency)
-		slot->start_ns = tool_now_ns();
+	note_start(slot);
 	if (flow_ask(t->flow.stream, &body, NULL, &slot->parts[0].send) ||
-	    (!c->one_way && weft_stream_read(t->flow.stream, NULL, &slot->word)))
+	    (!c->one_way && weft_stream_read(t->flow.stream, &options, &slot->word)))
 		return failed(c, t);
 	return TOOL_OK;
 }
@@ -489,6 +557,7 @@ static void clear(struct slot *slot)
 static int begin(struct perf_client *c, struct slot *slot)
 {
 	clear(slot);
+	slot->state = SLOT_UNDER_WAY;
 	slot->index = slot->target->next++;
 	slot->ack.wrong = 0;
 	for (size_t i = 0; i < c->part_count && c->check; i++)
@@ -515,7 +584,8 @@ static int finish(struct perf_client *c, struct slot *slot)
 
 	if (!status && slot->word && c->plan->test == PERF_STREAM)
 		got_body(flow_answered(slot->word), slot);
-	if (!status && c->latency)
+	slot->state = SLOT_FREE;
+	if (!status && c->latency && !is_paced(c))
 		histogram_add(c->latency, tool_now_ns() - slot->start_ns);
 	for (size_t i = 0; i < c->part_count && !status; i++)
 		if (slot->parts[i].send)
@@ -553,6 +623,73 @@ static int move(struct perf_client *c, unsigned window, uint64_t count, uint64_t
 	return status;
 }
 
+/* Find room for a body, by turns. */
+static struct slot *find_room(struct perf_client *c, uint64_t turn)
+{
+	while (c->slots[turn % c->slot_count].state == SLOT_UNDER_WAY)
+		turn++;
+	return &c->slots[turn % c->slot_count];
+}
+
+/* Begin a body that was due at @due_ns, in the room of one that has ended. */
+static int begin_due(struct perf_client *c, struct slot *slot, uint64_t due_ns)
+{
+	int status = slot->state == SLOT_ENDED ? finish(c, slot) : TOOL_OK;
+
+	if (status)
+		return status;
+	slot->start_ns = due_ns;
+	c->under_way++;
+	return begin(c, slot);
+}
+
+/* Let the library work until shortly before @due_ns, or until a body ends if there is no room. */
+static int work_until(struct perf_client *c, uint64_t now_ns, uint64_t due_ns)
+{
+	uint64_t gap_ns = due_ns > now_ns + AWAKE_NS ? due_ns - now_ns - AWAKE_NS : 0;
+	int ended;
+
+	if (tool_ending())
+		return TOOL_INTERRUPTED;
+	if (c->under_way == c->slot_count || gap_ns > SLICE_NS)
+		gap_ns = SLICE_NS;
+	ended = weft_poll(c->node, gap_ns);
+	if (ended < 0)
+		return tool_fail(c->command, "%s", weft_error());
+	/* The server may be waiting for this very processor. */
+	if (!ended && ++c->looks % LOOKS_COUNT == 0)
+		sched_yield();
+	return TOOL_OK;
+}
+
+/*
+ * Begin bodies when they are due, until @count have begun or are due after @until_ns, and wait for
+ * them all.  A body that finds the window full waits; those that wait still at @limit_ns are
+ * dropped.
+ */
+static int move_at_rate(struct perf_client *c, uint64_t count, uint64_t until_ns,
+			uint64_t limit_ns)
+{
+	uint64_t begun = 0, now_ns = tool_now_ns();
+	struct arrivals next;
+	int status = TOOL_OK;
+
+	arrivals_init(&next, c->plan->rate, now_ns);
+	while (!status && begun < count && next.due_ns < until_ns && now_ns < limit_ns) {
+		if (next.due_ns <= now_ns && c->under_way < c->slot_count) {
+			status = begin_due(c, find_room(c, begun++), next.due_ns);
+			arrivals_next(&next);
+		} else {
+			status = work_until(c, now_ns, next.due_ns);
+		}
+		now_ns = tool_now_ns();
+	}
+	for (size_t i = 0; i < c->slot_count && !status; i++)
+		if (c->slots[i].state != SLOT_FREE)
+			status = finish(c, &c->slots[i]);
+	return status;
+}
+
 static uint64_t all_next(const struct perf_client *c)
 {
 	uint64_t sum = 0;
@@ -577,6 +714,12 @@ static int check(struct perf_client *c, struct perf_result *result)
 	return status;
 }
 
+/* Returns when bodies that are due before @until_ns begin at the latest: after twice the time. */
+static uint64_t limit_of(const struct perf_client *c, uint64_t until_ns)
+{
+	return c->plan->count ? UINT64_MAX : until_ns + c->plan->time_ns / 2;
+}
+
 /* Measure a half: a run of its own, warmed up, then timed. */
 static int half(struct perf_client *c, unsigned window, struct histogram *latency,
 		struct perf_result *result)
@@ -595,7 +738,9 @@ static int half(struct perf_client *c, unsigned window, struct histogram *latenc
 	start_ns = tool_now_ns();
 	if (!c->plan->count)
 		until_ns = start_ns + c->plan->time_ns / 2;
-	if (!status)
+	if (!status && is_paced(c))
+		status = move_at_rate(c, count, until_ns, limit_of(c, until_ns));
+	else if (!status)
 		status = move(c, window, count, until_ns);
 	if (!status && one_way)
 		status = run_end(c);
@@ -673,8 +818,9 @@ int perf_client_measure(struct perf_client *c, const struct perf_plan *plan,
 	if (!status && plan->check)
 		status = check(c, result);
 	if (!status)
-		status = half(c, 1, &result->latency, result);
+		status = half(c, plan->rate ? plan->window : 1, &result->latency, result);
 	result->latency_spent_ns = result->spent_ns;
+	result->latency_took_ns = result->took_ns;
 	if (!status)
 		status = half(c, plan->window, NULL, result);
 	/* After a failure an operation may still own the memory, which then stays until close. */

@@ -21,7 +21,13 @@ struct perf_plan {
 	enum perf_test test;
 	const uint64_t *parts; /* bytes of each tensor of a body, or of one call */
 	size_t part_count;
-	unsigned window;  /* bodies on the way to each server at once, for bandwidth */
+	/* Bodies on the way to each server at once, for bandwidth and at a rate. */
+	unsigned window;
+	/*
+	 * Bodies that are due in a second, for latency, as arrivals.h has it; each is timed from
+	 * when it was due.  0: one after another.
+	 */
+	uint64_t rate;
 	uint64_t time_ns; /* limit: half for latency, half for bandwidth */
 	uint64_t count;   /* bodies in each half, in place of a time; 0: by time */
 	struct perf_place place; /* memory of the buffers, on both sides */
@@ -37,7 +43,9 @@ static inline bool perf_has_tensors(const struct perf_plan *plan)
 }
 
 struct perf_result {
-	struct histogram latency; /* from send to the receiver's word, one at a time */
+	/* From send, or at a rate from when a body was due, to the receiver's word. */
+	struct histogram latency;
+	uint64_t latency_took_ns; /* time that the bodies of latency took */
 	uint64_t count;           /* bodies moved for bandwidth */
 	uint64_t took_ns;         /* time that these bodies took */
 	/* Processor time of all processes: for the bodies of latency, and of bandwidth. */

@@ -565,6 +565,13 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"perf --time soon",
 		"perf --count 0",
 		"perf --window 1025",
+		"perf --rate 0",
+		"perf --rate -1",
+		"perf --rate often",
+		"perf --rate 0.5",
+		"perf --rate 10000001",
+		"perf --rate",
+		"perf --all-pairs --rate 1000",
 		"perf --test call --tensors 8,8",
 		"perf --tensors 1G,1G",
 		"perf --memory nosuch",
@@ -805,6 +812,70 @@ static void perf_measures_calls_beside_metadata_and_idle_streams(void **state)
 			 0);
 	assert_json_lines(p.text, 2);
 	assert_non_null(strstr(p.text, "\"validated\":true"));
+}
+
+static void perf_begins_bodies_at_a_rate(void **state)
+{
+	static const char *const tests[] = { "tensor", "call", "message", "stream", "attachment" };
+	static struct process p;
+	char line[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+		snprintf(line, sizeof(line),
+			 "perf --json --test %s --sizes 0,1M --count 50 --rate 2000 --window 3",
+			 tests[i]);
+		if (run(&p, "FI_PROVIDER=tcp", line))
+			fail_msg("weft %s: %s", line, p.error);
+		assert_string_equal(p.error, "");
+		assert_json_lines(p.text, 2);
+		assert_non_null(strstr(p.text, "\"rate\":{\"asked\":2000,\"achieved\":"));
+	}
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp", "perf --json --sizes 8 --count 50"), 0);
+	assert_null(strstr(p.text, "\"rate\""));
+}
+
+/* Returns the number behind @name in the JSON of @p. */
+static double number_of(const struct process *p, const char *name)
+{
+	const char *at = strstr(p->text, name);
+
+	assert_non_null(at);
+	return strtod(at + strlen(name), NULL);
+}
+
+static void a_body_that_waits_for_room_is_timed_from_when_it_was_due(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	/* Ten million calls in a second are more than any processor makes one by one. */
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --test call --sizes 0 --count 1000 --window 1 "
+			     "--rate 10000000"),
+			 0);
+
+	/* Nearly all are due at once, so half of them wait about half of the time. */
+	double took_us = 1000 / number_of(&p, "\"achieved\":") * 1e6;
+	double half_us = number_of(&p, "\"p50\":");
+
+	assert_true(half_us > took_us / 10);
+	assert_true(half_us < took_us);
+	assert_true(number_of(&p, "\"max\":") > took_us / 2);
+}
+
+static void a_rate_that_is_too_high_ends_after_twice_the_time(void **state)
+{
+	static struct process p;
+	double began = now();
+
+	(void)state;
+	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
+			     "perf --json --test call --sizes 0 --time 0.4 --window 2 "
+			     "--rate 10000000"),
+			 0);
+	assert_true(now() - began < LIMIT_S);
+	assert_true(number_of(&p, "\"achieved\":") < 10000000);
 }
 
 static void perf_measures_several_tensors_beside_a_call(void **state)
@@ -1131,6 +1202,9 @@ int main(void)
 		cmocka_unit_test(a_ping_that_nobody_answers_fails),
 		cmocka_unit_test(perf_validates_and_prints_json_over_every_provider),
 		cmocka_unit_test(perf_measures_calls_beside_metadata_and_idle_streams),
+		cmocka_unit_test(perf_begins_bodies_at_a_rate),
+		cmocka_unit_test(a_body_that_waits_for_room_is_timed_from_when_it_was_due),
+		cmocka_unit_test(a_rate_that_is_too_high_ends_after_twice_the_time),
 		cmocka_unit_test(perf_measures_several_tensors_beside_a_call),
 		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
 		cmocka_unit_test(perf_measures_the_memory_of_a_cuda_device),

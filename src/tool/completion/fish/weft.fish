@@ -35,6 +35,7 @@ complete -c weft -n '__fish_seen_subcommand_from perf' -l provider -x -d 'libfab
 complete -c weft -n '__fish_seen_subcommand_from perf' -l time -x -d 'seconds for each size'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l count -x -d 'bodies'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l window -x -d 'bodies at once'
+complete -c weft -n '__fish_seen_subcommand_from perf' -l rate -x -d 'due in a second'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l memory -x -a 'user pool'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l metadata -x -d 'bytes with each call'
 complete -c weft -n '__fish_seen_subcommand_from perf' -l idle-streams -x -d 'besides'
