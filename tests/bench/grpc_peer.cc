@@ -4,11 +4,14 @@
  *
  *   grpc_peer serve sync|async|spin        prints its address, and serves for ever
  *   grpc_peer unary|spin|async|stream [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...
+ *   grpc_peer paced -r RATE [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...
  *
  * A body is one message whose parts have the SIZES.  unary: one blocking call
  * after the other, as most programs do it.  spin: the same by a completion queue
  * that is polled without ever sleeping, on both sides.  async: WINDOW calls in
- * flight to each address.  stream: bodies one after the other on a client stream,
+ * flight to each address.  paced: RATE of them due in a second, at the times of a
+ * Poisson process with a fixed seed, each timed from when it was due; one that finds
+ * WINDOW calls in flight waits.  stream: bodies one after the other on a client stream,
  * to its end.  The answers are empty.  With weft's WEFT_CERT, WEFT_KEY and WEFT_CA in
  * the environment both sides show that certificate, by TLS.
  */
@@ -16,6 +19,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +27,7 @@
 #include <fstream>
 #include <grpcpp/grpcpp.h>
 #include <memory>
+#include <random>
 #include <sstream>
 #include <string>
 #include <unistd.h>
@@ -211,6 +216,7 @@ struct Options {
 	std::vector<size_t> sizes = { 0 };
 	double seconds = 1;
 	unsigned window = 1;
+	double rate = 0; /* of paced */
 	std::vector<std::string> addresses;
 };
 
@@ -267,12 +273,14 @@ struct Flight {
 	Clock::time_point begun;
 };
 
-static void begin(grpc::CompletionQueue *queue, bench::Peer::Stub *stub, const bench::Body &body)
+/* Begin a call that is timed from @begun. */
+static void begin(grpc::CompletionQueue *queue, bench::Peer::Stub *stub, const bench::Body &body,
+		  Clock::time_point begun)
 {
 	Flight *flight = new Flight;
 
 	flight->stub = stub;
-	flight->begun = Clock::now();
+	flight->begun = begun;
 	flight->reader = stub->AsyncPut(&flight->context, body, queue);
 	flight->reader->Finish(&flight->word, &flight->status, flight);
 }
@@ -288,7 +296,7 @@ static Result in_flight(const Options &o, const Stubs &stubs, const bench::Body 
 
 	for (const auto &stub : stubs)
 		for (unsigned i = 0; i < o.window; i++, flying++)
-			begin(&queue, stub.get(), body);
+			begin(&queue, stub.get(), body, Clock::now());
 	while (flying && next(&queue, spin, &tag)) {
 		std::unique_ptr<Flight> flight(static_cast<Flight *>(tag));
 
@@ -296,9 +304,64 @@ static Result in_flight(const Options &o, const Stubs &stubs, const bench::Body 
 		result.us.push_back(since(flight->begun) * 1e6);
 		result.count++;
 		if (since(start) < o.seconds)
-			begin(&queue, flight->stub, body);
+			begin(&queue, flight->stub, body, Clock::now());
 		else
 			flying--;
+	}
+	result.seconds = since(start);
+	return result;
+}
+
+/*
+ * The next call that has ended.  None until @until, or none yet where that is less than 2 ms away:
+ * a queue waits for whole milliseconds.
+ */
+static Flight *ended(grpc::CompletionQueue *queue, Clock::time_point until)
+{
+	auto us = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
+	gpr_timespec gap = gpr_time_from_micros(us.count() - 2000, GPR_TIMESPAN);
+	gpr_timespec deadline = us.count() > 2000
+					? gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gap)
+					: gpr_time_0(GPR_CLOCK_MONOTONIC);
+	void *tag;
+	bool ok;
+
+	return queue->AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT
+		       ? static_cast<Flight *>(tag)
+		       : nullptr;
+}
+
+static Result paced(const Options &o, const Stubs &stubs, const bench::Body &body)
+{
+	const std::chrono::milliseconds slice(100);
+	grpc::CompletionQueue queue;
+	std::mt19937_64 seed(0);
+	std::exponential_distribution<double> interval(o.rate / 1e9);
+	const size_t most = o.window * stubs.size();
+	size_t begun = 0;
+	Result result;
+	Clock::time_point start = Clock::now(), due = start;
+
+	while (true) {
+		/* Calls that still wait when the time has passed twice are dropped. */
+		bool more = std::chrono::duration<double>(due - start).count() < o.seconds &&
+			    since(start) < 2 * o.seconds;
+		bool full = begun - result.count == most;
+
+		if (!more && begun == result.count)
+			break;
+		if (more && !full && due <= Clock::now()) {
+			begin(&queue, stubs[begun++ % stubs.size()].get(), body, due);
+			due += std::chrono::nanoseconds(std::llround(interval(seed)));
+			continue;
+		}
+		std::unique_ptr<Flight> flight(
+			ended(&queue, more && !full ? due : Clock::now() + slice));
+		if (!flight)
+			continue;
+		must(flight->status);
+		result.us.push_back(since(flight->begun) * 1e6);
+		result.count++;
 	}
 	result.seconds = since(start);
 	return result;
@@ -329,6 +392,7 @@ static Result measure(const Options &o, const Stubs &stubs, const bench::Body &b
 	uint64_t before = all_spent_ns(stubs);
 	Result result = o.mode == "unary"    ? one_by_one(o, stubs, body)
 			: o.mode == "stream" ? stream(o, stubs, body)
+			: o.mode == "paced"  ? paced(o, stubs, body)
 					     : in_flight(o, stubs, body);
 
 	result.spent_ns = all_spent_ns(stubs) - before;
@@ -408,19 +472,22 @@ int main(int argc, char **argv)
 		return serve(argv[2]);
 	o.mode = argc > 1 ? argv[1] : "";
 	optind = 2;
-	while ((c = getopt(argc, argv, "s:t:w:")) != -1)
+	while ((c = getopt(argc, argv, "r:s:t:w:")) != -1)
 		if (c == 's')
 			o.sizes = sizes_of(optarg);
 		else if (c == 't')
 			o.seconds = strtod(optarg, nullptr);
+		else if (c == 'r')
+			o.rate = strtod(optarg, nullptr);
 		else if (c == 'w')
 			o.window = static_cast<unsigned>(strtoul(optarg, nullptr, 10));
 		else
 			return 2;
 	for (; optind < argc; optind++)
 		o.addresses.push_back(argv[optind]);
-	if (o.addresses.empty() || !(o.seconds > 0) || !o.window)
-		die("usage: grpc_peer serve sync|async|spin, or "
-		    "unary|spin|async|stream [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...");
+	if (o.addresses.empty() || !(o.seconds > 0) || !o.window ||
+	    (o.mode == "paced") != (o.rate > 0))
+		die("usage: grpc_peer serve sync|async|spin, unary|spin|async|stream or "
+		    "paced -r RATE, then [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...");
 	return run(o);
 }

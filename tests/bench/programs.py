@@ -347,16 +347,21 @@ class Programs:
         self.compile(["g++", "-O2", "-I.", "-o", path, source, "peer.pb.cc",
                       "peer.grpc.pb.cc", *libraries])
 
-    def grpc_client(self, path, mode, sizes, window, addresses):
+    def grpc_client(self, path, mode, sizes, window, addresses, *options):
         return [path, mode, "-s", ",".join(map(size_text, sizes)), "-t", f"{self.seconds:g}",
-                "-w", str(window), *addresses]
+                "-w", str(window), *options, *addresses]
 
-    def grpc(self, mode, sizes, window=1, env=None):
+    def grpc(self, mode, sizes, window=1, env=None, options=()):
         path = self.peer("grpc_peer", self.build_grpc)
-        kind = mode if mode in ("async", "spin") else "sync"
+        kind = {"spin": "spin", "async": "async", "paced": "async"}.get(mode, "sync")
         with self.server(self.pinned(1) + [path, "serve", kind], env) as address:
             return self.result(self.pinned(0) +
-                               self.grpc_client(path, mode, sizes, window, [address]), env)
+                               self.grpc_client(path, mode, sizes, window, [address], *options),
+                               env)
+
+    def grpc_paced(self, rate, window):
+        """Empty calls, @rate of them due in a second."""
+        return self.grpc("paced", [0], window, options=["-r", str(rate)])
 
     def grpc_secured(self, mode, sizes):
         """As grpc(), by TLS with a certificate of each side."""
