@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -31,6 +32,12 @@ KIB, MIB = 1 << 10, 1 << 20
 
 # Processes started at once.
 BATCH = 8
+
+# Descriptors of a node over tcp for a peer of the same host, as weft(7) has it, and for itself.
+PEER_DESCRIPTORS, NODE_DESCRIPTORS = 8, 100
+
+# The exit status of a program that lacks something.
+LACKS = 77
 
 # A run that takes longer than its seconds and this has failed.
 PATIENCE_S = 60
@@ -70,6 +77,21 @@ def wait_for_connections(address, count):
         time.sleep(.05)
 
 
+@contextlib.contextmanager
+def room_for(peers):
+    """Each process that is started inside may have the descriptors of a node with so many."""
+    limits = soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = PEER_DESCRIPTORS * peers + NODE_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise Missing(f"{peers} peers take {count} descriptors, and the hard limit is {hard}")
+    if soft != resource.RLIM_INFINITY and soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 def crowd_env(provider):
     """The settings for hundreds of peers, as weft_options(7) advises."""
     return {"WEFT_PROVIDER": provider, "WEFT_SLOTS": "1024"}
@@ -96,6 +118,12 @@ class Programs:
         other.free = True
         return other
 
+    def longer(self, times):
+        """The same with longer measurements: for what is rare."""
+        other = copy.copy(self)
+        other.seconds *= times
+        return other
+
     # Starting
 
     def pinned(self, place):
@@ -112,6 +140,8 @@ class Programs:
                 capture_output=True, text=True, timeout=self.seconds * 4 + PATIENCE_S)
         except subprocess.TimeoutExpired:
             raise Failed(f"{shown}: no end after {self.seconds * 4 + PATIENCE_S:.0f} s")
+        if done.returncode == LACKS:
+            raise Missing(f"{shown}: {done.stderr.strip()[-300:]}")
         if done.returncode:
             raise Failed(f"{shown}: status {done.returncode}: {done.stderr.strip()[-300:]}")
         return done.stdout
@@ -174,12 +204,45 @@ class Programs:
         if not self.info["cuda"]["devices"]:
             raise Missing(f"no GPU: {self.info['cuda']['sentence']}")
 
-    def weft(self, *options, provider, env=None):
+    def weft(self, *options, provider, env=None, idle=0):
+        """By one client, beside so many idle peers."""
         self.need_provider(provider)
         env = {"WEFT_PROVIDER": provider, **(env or {})}
         serve = self.pinned(1) + [os.path.join(self.build, "weft"), "serve"]
-        with self.server(serve, env) as address:
+        with room_for(idle), self.server(serve, env) as address, \
+                self.idle_peers(address, provider, idle):
             return self.result(self.pinned(0) + self.perf(options, [address]), env)
+
+    def weft_paced(self, rate, window, idle=0):
+        """Empty calls over tcp, @rate of them due in a second, beside idle peers."""
+        return self.weft("--test", "call", "--sizes", "0", "--window", str(window), "--rate",
+                         str(int(rate)), provider="tcp", idle=idle)
+
+    def crowd_command(self, provider, peers):
+        return [os.path.join(self.build, "tests", "bench", "crowd"), "-p", provider,
+                "-w", str(peers)]
+
+    def crowd(self, provider, peers):
+        """So many nodes of this host meet one."""
+        with room_for(peers):
+            return self.result(self.crowd_command(provider, peers))
+
+    @contextlib.contextmanager
+    def idle_peers(self, address, provider, peers):
+        """So many nodes of this host, placed by the system, have met the one at @address."""
+        if not peers:
+            yield
+            return
+        command = [*self.crowd_command(provider, peers), "-e", address]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        try:
+            if not process.stdout.readline():
+                why = f"{shlex.join(command)}: {process.communicate()[1].strip()[-300:]}"
+                raise Missing(why) if process.returncode == LACKS else Failed(why)
+            yield
+        finally:
+            process.communicate()
 
     @contextlib.contextmanager
     def secured(self, security, certificates=False):
@@ -217,6 +280,10 @@ class Programs:
             command = [os.path.join(self.build, "tests/bench/first"), "-p", "tcp",
                        "-t", f"{8 * self.seconds:g}"]
             return self.result(command, env)
+
+    def opening(self, provider):
+        """Processor time of opening a process's first node."""
+        return self.ours("first", "-e", "open", "-p", provider, seconds=4 * self.seconds)
 
     def cipher(self, count):
         """MB/s at which one processor seals @count bytes at a time, as openssl measures it."""

@@ -56,6 +56,10 @@ def p99(result):
     return result["latency_us"]["p99"]
 
 
+def p999(result):
+    return result["latency_us"]["p999"]
+
+
 def median_rate(result, size):
     """MB/s of the median transfer of @size bytes."""
     return size / p50(result)
@@ -201,6 +205,44 @@ def urgent_calls():
                       "us", "idle", lambda p, provider=provider, what=what:
                       p99(p.beside(what, provider)),
                       lambda p, provider=provider: p99(p.beside("idle", provider)), 1 / 3, False)
+
+
+IDLE = 1000      # peers, on this machine
+IN_FLIGHT = 64   # calls
+
+
+def tails():
+    """What callers feel who know nothing of each other: calls that are due at half of the rate
+    that the server reaches, timed from when they were due."""
+    def half(p):
+        """Of weft's rate."""
+        return calls("tcp", count, "--window", str(IN_FLIGHT))(p) / 2
+
+    def half_grpc(p):
+        return count(p.grpc("async", [0], IN_FLIGHT)) / 2
+    for part, value in (("p99", p99), ("p99.9", p999)):
+        for what, load in (("call at half load", half),
+                           ("call at half of gRPC's load", half_grpc)):
+            yield Row("tail", f"{what}, {part}", "tcp", 0, "us", "gRPC async at half load",
+                      lambda p, load=load, value=value:
+                      value(p.longer(2).weft_paced(load(p), IN_FLIGHT)),
+                      lambda p, value=value:
+                      value(p.longer(2).grpc_paced(half_grpc(p), IN_FLIGHT)), 1, False)
+    for part, value in (("p99", p99), ("p99.9", p999)):
+        yield Row("tail", f"call at half load beside {IDLE} idle peers, {part}", "tcp", 0, "us",
+                  "without them",
+                  lambda p, value=value:
+                  value(p.longer(2).weft_paced(half(p), IN_FLIGHT, idle=IDLE)),
+                  lambda p, value=value: value(p.longer(2).weft_paced(half(p), IN_FLIGHT)),
+                  1 / 1.2, False)
+
+
+def first_contact():
+    """What a job pays before its first operation."""
+    yield Row("first", f"{IDLE} peers connected", "tcp", 0, "s", "1 s",
+              lambda p: p.crowd("tcp", IDLE)["met_s"], lambda p: 1, 1, False)
+    yield Row("first", "node open, processor time", "tcp", 0, "ms", "10 ms",
+              lambda p: p50(p.opening("tcp")) / 1e3, lambda p: 10, 1, False)
 
 
 def hpc_bodies():
@@ -516,7 +558,7 @@ def model_traces():
 def bars():
     """The rows that have bars, and what belongs to them."""
     for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, grpc_streams,
-                 attachments, call_costs, urgent_calls, hpc_bodies, middle):
+                 attachments, call_costs, urgent_calls, tails, first_contact, hpc_bodies, middle):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()
