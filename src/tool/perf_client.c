@@ -93,8 +93,9 @@ struct perf_client {
 	struct slot *slots;
 	struct part *parts;
 	size_t slot_count, part_count;
-	size_t under_way; /* bodies with a due time that have not ended */
-	unsigned looks;   /* looks at the wire, between due times, at which nothing had ended */
+	size_t under_way;    /* bodies with a due time that have not ended */
+	struct slot *failed; /* a body with a due time that has failed; NULL: none */
+	unsigned looks;      /* looks at the wire, between due times, at which nothing had ended */
 	size_t target_count;
 	struct target targets[];
 };
@@ -397,7 +398,9 @@ static void word_ended(struct weft_op *op, void *arg)
 
 	slot->state = SLOT_ENDED;
 	c->under_way--;
-	if (c->latency && weft_op_status(op) == WEFT_OK)
+	if (weft_op_status(op) != WEFT_OK)
+		c->failed = slot;
+	else if (c->latency)
 		histogram_add(c->latency, tool_now_ns() - slot->start_ns);
 }
 
@@ -676,7 +679,9 @@ static int move_at_rate(struct perf_client *c, uint64_t count, uint64_t until_ns
 
 	arrivals_init(&next, c->plan->rate, now_ns);
 	while (!status && begun < count && next.due_ns < until_ns && now_ns < limit_ns) {
-		if (next.due_ns <= now_ns && c->under_way < c->slot_count) {
+		if (c->failed) {
+			status = finish(c, c->failed);
+		} else if (next.due_ns <= now_ns && c->under_way < c->slot_count) {
 			status = begin_due(c, find_room(c, begun++), next.due_ns);
 			arrivals_next(&next);
 		} else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `weft perf` and `weft serve` when what is measured comes damaged: each against this program,
- * which plays the other.
+ * `weft perf` and `weft serve` when what is measured comes damaged or fails: each against this
+ * program, which plays the other.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -235,10 +235,26 @@ static void serve_spent(Weft__Perf__Perf_Service *service, const Weft__Perf__Not
 	reply(&time, call);
 }
 
+/* The first of the calls that are timed fails. */
+static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body *request,
+		      Weft__Perf__BodyReport_Closure reply, void *call)
+{
+	const Weft__Perf__BodyReport report = WEFT__PERF__BODY_REPORT__INIT;
+	static unsigned count;
+
+	(void)service;
+	(void)request;
+	if (++count < SENT)
+		reply(&report, call);
+	else
+		weft_served_fail(call, WEFT_INTERNAL, "no more");
+}
+
 static Weft__Perf__Perf_Service service = {
 	.base = WEFT__PERF__PERF__BASE_INIT,
 	.join = serve_join,
 	.start = serve_start,
+	.put = serve_put,
 	.end = serve_end,
 	.spent = serve_spent,
 	.leave = serve_join,
@@ -264,11 +280,33 @@ static void a_client_fails_by_what_came_damaged_in_any_run(void **state)
 	need(!weft_node_close(server));
 }
 
+static void a_client_with_a_rate_hears_of_a_failure_before_its_room_is_needed_again(void **state)
+{
+	static struct process perf;
+	char path[512];
+	const char *argv[] = { process_path("weft", path), "perf", "--no-validate", "--test", "call",
+			       "--sizes", "0", "--window", "1000", "--count", "1000", "--rate", "1",
+			       NULL, NULL };
+
+	(void)state;
+	server = node_open();
+	argv[13] = weft_node_address(server);
+	need(!weft_serve(server, &service.base));
+	process_start(&perf, variables, argv);
+	assert_true(process_wait(&perf, PROCESS_LIMIT_MS));
+	assert_non_null(strstr(process_err(&perf), "INTERNAL: no more"));
+	assert_int_equal(perf.status, 1);
+	process_stop(&perf);
+	need(!weft_node_close(server));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server_acknowledges_and_counts_a_body_that_comes_damaged),
 		cmocka_unit_test(a_client_fails_by_what_came_damaged_in_any_run),
+		cmocka_unit_test(
+			a_client_with_a_rate_hears_of_a_failure_before_its_room_is_needed_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
