@@ -3,7 +3,8 @@
 
 A row measures one thing of weft's and the same thing of a reference, under the
 same discipline: as many bodies on the way, buffers used again, and a body
-counted when the receiver's word of it is there.
+counted when the receiver's word of it is there, or where a row says one way,
+all bodies when the receiver's word of the last is there.
 """
 
 import dataclasses
@@ -271,9 +272,10 @@ def middle():
                 ("raw TCP", lambda p, kib=kib: rate(p.tcp_stream(kib * KIB, 16)), .85)):
             yield Row("middle", "tensors", "tcp", kib * KIB, "MB/s", name,
                       tensors("tcp", kib * KIB), run, bar)
+    # As tag_bw does, without a word of the receiver's for each: one of all, at the end.
     for size, bar in ((64, .5), (512, .5), (4 * KIB, .8), (16 * KIB, .8), (64 * KIB, .8)):
-        yield Row("middle", "tensors", "shm", size, "MB/s", "UCX posix,cma tag_bw",
-                  tensors("shm", size),
+        yield Row("middle", "tensors one way", "shm", size, "MB/s", "UCX posix,cma tag_bw",
+                  tensors("shm", size, "--test", "message"),
                   lambda p, size=size: rate(p.ucx("tag_bw", "posix,cma", size)), bar)
 
     def ours(p):
