@@ -39,6 +39,7 @@ class Peer:
         self.renews = True      # credit is promised anew for each data frame that comes
         self.keeps = True       # records that come are kept in self.records
         self.records = []
+        self.part = b''         # of a record that goes on in the next data frame
         self.heard = []         # door messages other than beats
         self.sending = self.receiving = None    # keys of frames
         self.number = 0         # of the next sealed frame
@@ -181,6 +182,7 @@ class Peer:
             if fresh:
                 self.received = (self.received + 1) & frames.U32
                 self.credit_out += 1 if self.renews else 0
+                f['records'] = self.joined(f['records'])
             if fresh and self.owner:
                 self.own(f['records'])
             if self.keeps and (fresh or f['kind'] == frames.CONTROL):
@@ -189,6 +191,16 @@ class Peer:
                 self.give_back(f)
             if f['kind'] == frames.CONTROL:
                 self.rail.send(self.frame(frames.ANSWER, seq=f['seq']))
+
+    def joined(self, records):
+        """The records that are whole, those that came in parts put together."""
+        whole = []
+        for kind, flags, data in records:
+            self.part += data
+            if not flags & frames.MORE:
+                whole.append((kind, flags & ~frames.CONTINUED, self.part))
+                self.part = b''
+        return whole
 
     def own(self, records):
         """Do what the owner of bodies must when these records have come."""
