@@ -63,6 +63,7 @@ struct wf_conn {
 	bool mute; /* writing has failed; reading finds the end, and its cause */
 	/* Part of a message is out and there is no memory for the rest: the stream must end. */
 	bool torn;
+	uint64_t since_ns; /* when a stranger came */
 	uint64_t until_ns; /* limit of a stranger or a closing conn; 0: the next poll sets it */
 
 	uint8_t prefix[WF_GREET_PREFIX_BYTES];

@@ -24,7 +24,8 @@ struct wf_door {
 	struct wf_socket_set *set;
 	struct wf_socket *listener; /* owner NULL; of a stream, its conn.  NULL: no listener */
 	struct wf_conn_lists lists;
-	uint64_t accept_ns; /* when to listen again; 0: listening */
+	uint64_t accept_ns; /* when to accept again; 0: connections are accepted */
+	bool crowded;       /* none is accepted before there is room, or that time */
 	char address[WF_SOCKET_ADDRESS_BYTES];
 };
 
@@ -159,6 +160,7 @@ int wf_door_pass(struct wf_conn *conn, struct wf_door *to, struct wf_conn **pass
 
 void wf_door_take(struct wf_conn *passed, uint64_t now_ns)
 {
+	passed->since_ns = now_ns;
 	wf_conn_stand_as_stranger(passed, now_ns + WF_DOOR_STRANGER_NS);
 	wf_socket_join(passed->stream.socket, passed);
 }
@@ -324,6 +326,51 @@ static bool evict(struct wf_door *door)
 	return evict_from(door, &door->lists.strangers) || evict_from(door, &door->lists.guests);
 }
 
+/* Accept no more until @until_ns. */
+static void pause_until(struct wf_door *door, uint64_t until_ns)
+{
+	door->accept_ns = until_ns;
+	wf_socket_want(door->listener, 0);
+}
+
+static void go_on(struct wf_door *door)
+{
+	door->accept_ns = 0;
+	door->crowded = false;
+	wf_socket_want(door->listener, WF_SOCKET_READABLE);
+}
+
+static bool has_room(const struct wf_door *door)
+{
+	return door->lists.stranger_count < WF_DOOR_STRANGERS_MAX &&
+	       door->lists.guest_count < WF_DOOR_GUESTS_MAX;
+}
+
+/* Evict a conn of @list that has been here for @young_ns, or wait until one has.  Is there one? */
+static bool evict_old(struct wf_door *door, const struct wf_list *list, uint64_t young_ns,
+		      uint64_t now_ns)
+{
+	const struct wf_conn *least = wf_conn_least(&door->lists, list);
+
+	if (least && now_ns - least->since_ns < young_ns) {
+		door->crowded = true;
+		pause_until(door, least->since_ns + young_ns);
+		return false;
+	}
+	(void)evict_from(door, list);
+	return true;
+}
+
+/* Make room for one more.  Is there room? */
+static bool make_room(struct wf_door *door, uint64_t now_ns)
+{
+	if (door->lists.stranger_count >= WF_DOOR_STRANGERS_MAX &&
+	    !evict_old(door, &door->lists.strangers, WF_DOOR_YOUNG_STRANGER_NS, now_ns))
+		return false;
+	return door->lists.guest_count < WF_DOOR_GUESTS_MAX ||
+	       evict_old(door, &door->lists.guests, WF_DOOR_YOUNG_GUEST_NS, now_ns);
+}
+
 /* Accept one connection.  Has one come? */
 static bool accept_one(struct wf_door *door, uint64_t now_ns)
 {
@@ -334,13 +381,13 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	uint32_t source;
 	int err;
 
+	if (!make_room(door, now_ns))
+		return false;
 	do
 		err = wf_socket_accept(door->listener, &s, from);
 	while (err == -EMFILE && evict(door));
-	if (err == -EMFILE) {
-		door->accept_ns = now_ns + ACCEPT_PAUSE_NS;
-		wf_socket_want(door->listener, 0);
-	}
+	if (err == -EMFILE)
+		pause_until(door, now_ns + ACCEPT_PAUSE_NS);
 	if (err)
 		return false;
 	source = wf_crowd_source(&door->lists.crowd, from);
@@ -348,14 +395,13 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 		wf_socket_close(s);
 		return true;
 	}
-	if (door->lists.stranger_count >= WF_DOOR_STRANGERS_MAX)
-		(void)evict_from(door, &door->lists.strangers);
 	conn = wf_conn_new(&door->lists);
 	if (!conn) {
 		wf_socket_close(s);
 		return true;
 	}
 	conn->source = source;
+	conn->since_ns = now_ns;
 	conn->stream = (struct wf_byte_stream){ .socket = s, .shaking = door->config.credentials };
 	(void)snprintf(conn->remote, sizeof(conn->remote), "%s", *from ? from : "a stranger");
 	wf_socket_own(s, conn);
@@ -394,10 +440,8 @@ void wf_door_poll(struct wf_door *door, uint64_t now_ns)
 	struct wf_socket_event events[EVENTS_MAX];
 	int count;
 
-	if (door->accept_ns && now_ns >= door->accept_ns) {
-		door->accept_ns = 0;
-		wf_socket_want(door->listener, WF_SOCKET_READABLE);
-	}
+	if (door->accept_ns && now_ns >= door->accept_ns)
+		go_on(door);
 	door->lists.polling = true;
 	count = wf_socket_set_poll(door->set, events, EVENTS_MAX);
 	for (int i = 0; i < count; i++) {
@@ -408,8 +452,11 @@ void wf_door_poll(struct wf_door *door, uint64_t now_ns)
 	}
 	expire(&door->lists.strangers, now_ns);
 	expire(&door->lists.closing, now_ns);
-	while (door->lists.guest_count > WF_DOOR_GUESTS_MAX)
+	/* Strangers that were here have become guests meanwhile. */
+	while (door->lists.guest_count > WF_DOOR_GUESTS_MAX + WF_DOOR_STRANGERS_MAX)
 		(void)evict_from(door, &door->lists.guests);
+	if (door->crowded && has_room(door))
+		go_on(door);
 	door->lists.polling = false;
 	wf_conn_reap(&door->lists);
 }

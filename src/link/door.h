@@ -5,9 +5,10 @@
  * The door moves whole messages (wire/greet.h) and knows nothing of what they mean.  A stranger
  * that is not adopted holds one place of a fixed table, a bounded buffer and five seconds; once
  * adopted, one place of another table until it is trusted.  When a table is full the oldest conn
- * of its most frequent source goes, and no source but loopback comes in faster than crowd.h
- * allows.  So a thousand silent connections keep nobody out, nor thousands that greet and leave it
- * at that.
+ * of its most frequent source goes, unless it is young: then nobody is accepted until it is older
+ * or there is room, for a thousand workers of a job may come at the same time.  No source but
+ * loopback comes in faster than crowd.h allows.  So a thousand silent connections keep nobody out,
+ * nor thousands that greet and leave it at that.
  *
  * With credentials every connection begins with the handshake of TLS, and no message comes or goes
  * before the peer is proven.
@@ -20,15 +21,19 @@
 #include "link/socket.h"
 #include "wire/greet.h"
 
-#define WF_DOOR_STRANGERS_MAX 64 /* not tuned yet: a burst of 200 workers redials with backoff */
+#define WF_DOOR_STRANGERS_MAX 64
 #define WF_DOOR_STRANGER_NS (5 * WF_NS_PER_S)
 
+/* A stranger that is pushed out younger dials again; a thousand silent ones take 0.3 s to go. */
+#define WF_DOOR_YOUNG_STRANGER_NS (20 * WF_NS_PER_MS)
+
 /*
- * Conns that are adopted and not trusted.  With a thousand greetings a second each has a quarter of
- * a second for what takes an honest one some milliseconds, and descriptors are left of 1024; not
- * tuned yet.
+ * Conns that are adopted and not trusted, of which descriptors are left of 1024, and how long each
+ * has at least.  It takes an honest one some milliseconds, and when 256 have come at the same time
+ * a tenth of a second; whoever has greeted and is pushed out fails what it wants.
  */
 #define WF_DOOR_GUESTS_MAX 256
+#define WF_DOOR_YOUNG_GUEST_NS (500 * WF_NS_PER_MS)
 
 struct wf_credentials;
 struct wf_door;

@@ -223,9 +223,10 @@ class Programs:
                 "-w", str(peers)]
 
     def crowd(self, provider, peers):
-        """So many nodes of this host meet one."""
+        """So many nodes of this host meet one.  They are few in a process: a node looks after the
+        descriptors of all of them."""
         with room_for(peers):
-            return self.result(self.crowd_command(provider, peers))
+            return self.result([*self.crowd_command(provider, peers), "-n", "50"])
 
     @contextlib.contextmanager
     def idle_peers(self, address, provider, peers):

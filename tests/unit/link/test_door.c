@@ -39,10 +39,11 @@ struct side {
 
 static struct wf_credentials *credentials; /* of doors opened from now on; NULL: no TLS */
 static uint64_t leap_ns; /* how far the doors' time runs ahead of the clock */
+static uint64_t stop_ns; /* the doors' time stands still here; 0: it goes on */
 
 static uint64_t now_ns(void)
 {
-	return wf_clock_now() + leap_ns;
+	return (stop_ns ? stop_ns : wf_clock_now()) + leap_ns;
 }
 
 static void on_opened(void *ctx, struct wf_conn *conn)
@@ -539,37 +540,82 @@ static int greet_from(const char *source, struct side *s)
 }
 
 /* Adopted, and their owner does not trust them yet. */
-static void guests_are_few_and_the_most_frequent_source_gives_way(void **state)
+static void guests_are_few_and_the_most_frequent_source_gives_way_in_time(void **state)
 {
-	int honest, trusted, fds[WF_DOOR_GUESTS_MAX + 20];
+	int honest, trusted, late, fds[WF_DOOR_GUESTS_MAX + 20];
 	struct side server;
 	int open_count = 0;
+	size_t i = 0;
 
 	(void)state;
 	open_side(&server, "127.0.0.1:0");
+	stop_ns = wf_clock_now();
 	trusted = greet_from("127.0.0.2", &server);
 	wf_conn_trust(server.conn);
 	honest = greet_from("127.0.0.3", &server);
-	for (size_t i = 0; i < WF_COUNT(fds); i++)
-		fds[i] = greet_from("127.0.0.2", &server);
+	while (i < WF_DOOR_GUESTS_MAX - 1)
+		fds[i++] = greet_from("127.0.0.2", &server);
+
+	/* The next one waits while all are young. */
+	late = knock(&server);
+	for (int poll = 0; poll < 100; poll++)
+		poll_once(&server, NULL);
+	assert_int_equal(server.closed, 0);
+	assert_true(wf_door_next_ns(server.door) <= now_ns() + WF_DOOR_YOUNG_GUEST_NS);
+	leap_ns = WF_DOOR_YOUNG_GUEST_NS;
+	while (i < WF_COUNT(fds))
+		fds[i++] = greet_from("127.0.0.2", &server);
+	leap_ns = stop_ns = 0;
+	(void)close(late);
 
 	/* Whoever is closed is told, and the oldest of the source goes first. */
-	assert_int_equal(server.closed, WF_COUNT(fds) + 1 - WF_DOOR_GUESTS_MAX);
+	assert_true(server.closed > 0);
 	assert_int_equal(server.error.code, -ECONNABORTED);
 	assert_false(has_ended(honest));
 	assert_false(has_ended(trusted));
-	for (size_t i = 0; i < WF_COUNT(fds); i++) {
+	for (i = 0; i < WF_COUNT(fds); i++) {
 		bool ended = has_ended(fds[i]);
 
 		open_count += !ended;
 		if (i)
 			assert_false(ended && !has_ended(fds[i - 1]));
 	}
-	assert_int_equal(open_count, WF_DOOR_GUESTS_MAX - 1);
+	assert_int_equal(open_count, WF_COUNT(fds) - (size_t)server.closed);
+	assert_in_range(open_count, WF_DOOR_GUESTS_MAX - 2, WF_DOOR_GUESTS_MAX);
 	(void)close(honest);
 	(void)close(trusted);
-	for (size_t i = 0; i < WF_COUNT(fds); i++)
+	for (i = 0; i < WF_COUNT(fds); i++)
 		(void)close(fds[i]);
+	close_side(&server);
+}
+
+/* As the workers of a job come: some have greeted, and some have not yet. */
+static void a_crowd_that_comes_at_the_same_time_waits_and_loses_nobody(void **state)
+{
+	struct wf_greet greet = hello();
+	uint8_t bytes[WF_GREET_BYTES_MAX];
+	int length = wf_greet_put(&greet, bytes), fds[2 * WF_DOOR_STRANGERS_MAX];
+	struct side server;
+
+	(void)state;
+	assert_true(length > 0);
+	open_side(&server, "127.0.0.1:0");
+	stop_ns = wf_clock_now(); /* all stay young */
+	for (size_t i = 0; i < WF_COUNT(fds); i++)
+		fds[i] = knock(&server);
+	for (int poll = 0; poll < 100; poll++)
+		poll_once(&server, NULL);
+	for (size_t i = 0; i < WF_COUNT(fds); i++)
+		assert_false(has_ended(fds[i]));
+	for (size_t i = 0; i < WF_COUNT(fds); i++)
+		say(fds[i], bytes, (size_t)length);
+	UNTIL(server.hellos == (int)WF_COUNT(fds), &server, NULL);
+	stop_ns = 0;
+	assert_int_equal(server.closed, 0);
+	for (size_t i = 0; i < WF_COUNT(fds); i++) {
+		assert_false(has_ended(fds[i]));
+		(void)close(fds[i]);
+	}
 	close_side(&server);
 }
 
@@ -1115,7 +1161,8 @@ int main(void)
 		cmocka_unit_test(half_a_hello_has_five_seconds),
 		cmocka_unit_test(a_hello_may_come_byte_by_byte_and_is_then_not_timed),
 		cmocka_unit_test(a_thousand_silent_strangers_keep_nobody_out),
-		cmocka_unit_test(guests_are_few_and_the_most_frequent_source_gives_way),
+		cmocka_unit_test(guests_are_few_and_the_most_frequent_source_gives_way_in_time),
+		cmocka_unit_test(a_crowd_that_comes_at_the_same_time_waits_and_loses_nobody),
 		cmocka_unit_test(without_descriptors_the_oldest_stranger_goes),
 		cmocka_unit_test(without_any_descriptor_accepting_pauses),
 		cmocka_unit_test(a_conn_may_be_closed_inside_its_message),
