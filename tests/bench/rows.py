@@ -324,8 +324,9 @@ SENDERS = 16  # processes, on this machine
 def incast():
     """Many senders at one receiver; the system places them."""
     def rates(p):
-        return [rate(r) for r in p.weft_crowd(1, SENDERS, "--sizes", "16M", "--window", "1",
-                                              provider="tcp")]
+        """For so long that a body more or less of a sender's is no tenth of its rate."""
+        return [rate(r) for r in p.longer(5).weft_crowd(
+            1, SENDERS, "--sizes", "16M", "--window", "1", provider="tcp")]
 
     def least(p):
         got = rates(p)
