@@ -118,6 +118,12 @@ class Programs:
         other.free = True
         return other
 
+    def on_one(self):
+        """The same with both sides on one processor."""
+        other = copy.copy(self)
+        other.processors = self.processors[:1]
+        return other
+
     def longer(self, times):
         """The same with longer measurements: for what is rare."""
         other = copy.copy(self)
@@ -322,7 +328,8 @@ class Programs:
                             "-p", provider, "-w", str(peers)], crowd_env(provider))["peer_bytes"]
 
     def ours(self, name, *options, seconds=None):
-        return self.result([os.path.join(self.build, "tests", "bench", name),
+        confined = self.pinned(0) if len(self.processors) == 1 else []
+        return self.result([*confined, os.path.join(self.build, "tests", "bench", name),
                             "-t", f"{seconds or self.seconds:g}", *options],
                            {"BENCH_FREE": "yes"} if self.free else None)
 

@@ -238,6 +238,22 @@ def tails():
                   1 / 1.2, False)
 
 
+def shared_processors():
+    """Where spinning takes the time of the one that is waited for."""
+    for provider in ("tcp", "shm"):
+        yield Row("shared", "empty call, both on one processor", provider, 0, "us", "gRPC unary",
+                  lambda p, provider=provider: calls(provider, p50)(p.on_one()),
+                  lambda p: p50(p.on_one().grpc("unary", [0])), 1, False)
+        yield Row("shared", "empty call, both on one processor", provider, 0, "us",
+                  "raw TCP, sleeping",
+                  lambda p, provider=provider: calls(provider, p50)(p.on_one()),
+                  lambda p: p50(p.on_one().tcp_stream(8, 1, "sleep")), None, False)
+    yield Row("shared", "empty calls of 3 at 3, six processes", "tcp", 0, "1/s", "gRPC async",
+              lambda p: summed(p.weft_crowd(3, 3, "--test", "call", "--sizes", "0", "--window",
+                                            "1", provider="tcp")),
+              lambda p: summed(p.grpc_crowd(3, 3, [0])), 1)
+
+
 def first_contact():
     """What a job pays before its first operation."""
     yield Row("first", f"{IDLE} peers connected", "tcp", 0, "s", "1 s",
@@ -561,7 +577,8 @@ def model_traces():
 def bars():
     """The rows that have bars, and what belongs to them."""
     for part in (raw_bodies, views, empty_calls, grpc_calls, messages, grpc_bodies, grpc_streams,
-                 attachments, call_costs, urgent_calls, tails, first_contact, hpc_bodies, middle):
+                 attachments, call_costs, urgent_calls, tails, shared_processors, first_contact,
+                 hpc_bodies, middle):
         yield from part()
     yield parameter_server("12", "Uniform", 4.1)
     yield from packing()
