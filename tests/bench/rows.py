@@ -312,11 +312,11 @@ def rails(mib):
                   lambda p, over=over: over(p, 1), 1.7)
 
 
-def parameter_server(group, scheme, bar):
+def parameter_server(group, scheme, bar, provider="tcp"):
     sizes = models.PAYLOADS[scheme]
-    return Row(group, f"PS-Throughput {scheme}", "tcp", sum(sizes), "1/s", "gRPC, 2 and 3",
+    return Row(group, f"PS-Throughput {scheme}", provider, sum(sizes), "1/s", "gRPC, 2 and 3",
                lambda p: summed(p.weft_crowd(2, 3, "--tensors", listed(sizes), "--window", "1",
-                                             provider="tcp")),
+                                             provider=provider)),
                lambda p: summed(p.grpc_crowd(2, 3, sizes)), bar)
 
 
@@ -580,7 +580,8 @@ def bars():
                  attachments, call_costs, urgent_calls, tails, shared_processors, first_contact,
                  hpc_bodies, middle):
         yield from part()
-    yield parameter_server("12", "Uniform", 4.1)
+    yield parameter_server("12", "Uniform", 3.3)
+    yield parameter_server("12", "Uniform", 4.1, "shm")
     yield from packing()
     yield from crowd()
     yield from incast()

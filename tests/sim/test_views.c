@@ -477,9 +477,9 @@ static void a_body_lent_beyond_the_limit_is_copied(void **state)
 
 	(void)state;
 	open_world(2);
-	memory = fresh(8 * KIB);
+	memory = fresh(16 * KIB);
 	for (unsigned i = 0; i < WF_COUNT(out); i++)
-		wf_flight_share(&out[i], 0, 1, i, memory, 8 * KIB);
+		wf_flight_share(&out[i], 0, 1, i, memory, 16 * KIB);
 	for (unsigned i = 0; i < WF_COUNT(in); i++)
 		receive(&in[i], 1, i, 0);
 	wf_flight_land(out, WF_COUNT(out), 60 * S);
@@ -487,7 +487,7 @@ static void a_body_lent_beyond_the_limit_is_copied(void **state)
 	for (unsigned i = 0; i < WF_COUNT(in); i++) {
 		bool view = !strcmp(path_of(&in[i]).way, "view");
 
-		assert_true(wf_world_is_filled(seen(&in[i], view), 8 * KIB, 5));
+		assert_true(wf_world_is_filled(seen(&in[i], view), 16 * KIB, 5));
 		views += view;
 	}
 	assert_int_equal(views, WF_LEASES_MAX);
