@@ -66,8 +66,10 @@ uint32_t wf_ledger_frames(const struct wf_link *link)
 {
 	uint64_t frame = (uint64_t)link->probe.frame_bytes * KEPT_PER_BYTE;
 	uint64_t received = link->account.bytes[WF_LEDGER_RECEIVED], most = wf_ledger_bound(link);
+	uint64_t frames = (most - WF_MIN(received, most)) / WF_MAX(frame, 1u);
 
-	return (uint32_t)((most - WF_MIN(received, most)) / WF_MAX(frame, 1u));
+	/* A frame may have more than the least bound has room for: a newcomer may send one. */
+	return (uint32_t)(frames || received >= WF_LEDGER_LEAST_BYTES / 2 ? frames : 1);
 }
 
 void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes)

@@ -33,7 +33,7 @@
 struct wf_link;
 struct wf_engine;
 
-/* The least bound of an account: half is room for one frame of 16 KiB, or for some fifty calls. */
+/* The least bound of an account: half is room for some fifty calls; for a frame there always is. */
 #define WF_LEDGER_LEAST_BYTES (512 * KIB)
 
 enum wf_ledger_side {

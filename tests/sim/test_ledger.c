@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include "link/engine.h"
+#include "link/ledger.h"
+#include "link/link.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -248,9 +251,27 @@ static void strangers_that_are_gone_leave_room_for_those_that_are_there(void **s
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Its records may come to keep sixteen times their bytes, more than the least bound. */
+static void a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_are(void **state)
+{
+	static struct wf_engine engine;
+	static struct wf_link link;
+
+	(void)state;
+	link.engine = &engine;
+	for (uint32_t bytes = 4 * KIB; bytes <= MIB; bytes *= 2) {
+		link.probe.frame_bytes = bytes;
+		link.account.bytes[WF_LEDGER_RECEIVED] = 0;
+		assert_true(wf_ledger_frames(&link) >= 1);
+		link.account.bytes[WF_LEDGER_RECEIVED] = WF_LEDGER_LEAST_BYTES / 2;
+		assert_int_equal(wf_ledger_frames(&link), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_are),
 		cmocka_unit_test(tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost),
 		cmocka_unit_test(another_peer_is_served_while_the_account_of_one_is_spent),
 		cmocka_unit_test(calls_beyond_the_account_are_refused_and_those_begun_end_well),
