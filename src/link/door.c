@@ -340,35 +340,45 @@ static void go_on(struct wf_door *door)
 	wf_socket_want(door->listener, WF_SOCKET_READABLE);
 }
 
-static bool has_room(const struct wf_door *door)
+static bool strangers_full(const struct wf_door *door)
 {
-	return door->lists.stranger_count < WF_DOOR_STRANGERS_MAX &&
-	       door->lists.guest_count < WF_DOOR_GUESTS_MAX;
+	return door->lists.stranger_count >= WF_DOOR_STRANGERS_MAX;
 }
 
-/* Evict a conn of @list that has been here for @young_ns, or wait until one has.  Is there one? */
-static bool evict_old(struct wf_door *door, const struct wf_list *list, uint64_t young_ns,
+static bool guests_full(const struct wf_door *door)
+{
+	return door->lists.guest_count >= WF_DOOR_GUESTS_MAX;
+}
+
+/* Accept no more while the conn of @list that is to go next is younger than @young_ns.  Is it? */
+static bool waits_for(struct wf_door *door, const struct wf_list *list, uint64_t young_ns,
 		      uint64_t now_ns)
 {
 	const struct wf_conn *least = wf_conn_least(&door->lists, list);
 
-	if (least && now_ns - least->since_ns < young_ns) {
-		door->crowded = true;
-		pause_until(door, least->since_ns + young_ns);
+	if (!least || now_ns - least->since_ns >= young_ns)
 		return false;
-	}
-	(void)evict_from(door, list);
+	door->crowded = true;
+	pause_until(door, least->since_ns + young_ns);
 	return true;
 }
 
-/* Make room for one more.  Is there room? */
-static bool make_room(struct wf_door *door, uint64_t now_ns)
+/* Must whoever comes wait? */
+static bool waits(struct wf_door *door, uint64_t now_ns)
 {
-	if (door->lists.stranger_count >= WF_DOOR_STRANGERS_MAX &&
-	    !evict_old(door, &door->lists.strangers, WF_DOOR_YOUNG_STRANGER_NS, now_ns))
-		return false;
-	return door->lists.guest_count < WF_DOOR_GUESTS_MAX ||
-	       evict_old(door, &door->lists.guests, WF_DOOR_YOUNG_GUEST_NS, now_ns);
+	return (strangers_full(door) && waits_for(door, &door->lists.strangers,
+						  WF_DOOR_YOUNG_STRANGER_NS, now_ns)) ||
+	       (guests_full(door) &&
+		waits_for(door, &door->lists.guests, WF_DOOR_YOUNG_GUEST_NS, now_ns));
+}
+
+/* Make room for one who has come. */
+static void make_room(struct wf_door *door)
+{
+	if (strangers_full(door))
+		(void)evict_from(door, &door->lists.strangers);
+	if (guests_full(door))
+		(void)evict_from(door, &door->lists.guests);
 }
 
 /* Accept one connection.  Has one come? */
@@ -381,7 +391,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	uint32_t source;
 	int err;
 
-	if (!make_room(door, now_ns))
+	if (waits(door, now_ns))
 		return false;
 	do
 		err = wf_socket_accept(door->listener, &s, from);
@@ -395,6 +405,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 		wf_socket_close(s);
 		return true;
 	}
+	make_room(door);
 	conn = wf_conn_new(&door->lists);
 	if (!conn) {
 		wf_socket_close(s);
@@ -455,7 +466,7 @@ void wf_door_poll(struct wf_door *door, uint64_t now_ns)
 	/* Strangers that were here have become guests meanwhile. */
 	while (door->lists.guest_count > WF_DOOR_GUESTS_MAX + WF_DOOR_STRANGERS_MAX)
 		(void)evict_from(door, &door->lists.guests);
-	if (door->crowded && has_room(door))
+	if (door->crowded && !strangers_full(door) && !guests_full(door))
 		go_on(door);
 	door->lists.polling = false;
 	wf_conn_reap(&door->lists);
