@@ -28,18 +28,11 @@ struct dump {
 	FILE *out; /* into text; NULL: there is no memory, or it is closed */
 	char *text;
 	size_t bytes;
-	bool begun;
 	bool gathered;
 	uint32_t link_number; /* the last link that is written */
 	struct weft_op **ops; /* the operations that ran when links had been written, referenced */
 	size_t op_count, op_next;
 };
-
-static void start(struct dump *d, struct wf_worker *worker)
-{
-	*d = (struct dump){ .worker = worker };
-	d->out = open_memstream(&d->text, &d->bytes);
-}
 
 /* A dump that was not written to its end still has operations: the worker will not go on. */
 static void end(struct dump *d)
@@ -71,6 +64,14 @@ static void write_node(FILE *out, const struct wf_worker *worker)
 
 		fprintf(out, "rail %u: %s on %s\n", i, caps->provider, caps->domain);
 	}
+}
+
+static void start(struct dump *d, struct wf_worker *worker)
+{
+	*d = (struct dump){ .worker = worker };
+	d->out = open_memstream(&d->text, &d->bytes);
+	if (d->out)
+		write_node(d->out, worker);
 }
 
 /* An operation that is not submitted belongs to the thread that makes it. */
@@ -292,9 +293,6 @@ static bool write_inside(struct dump *d)
 {
 	struct wf_worker *worker = d->worker;
 
-	if (!d->begun)
-		write_node(d->out, worker);
-	d->begun = true;
 	if (!d->gathered) {
 		if (!write_some_links(d))
 			return false;
@@ -393,7 +391,6 @@ static void write_silent(FILE *out, struct wf_worker *worker)
 	char where[WF_WATCH_WHERE_BYTES];
 
 	wf_watch_where(worker, where);
-	write_node(out, worker);
 	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
 	pthread_mutex_lock(&node->lock);
 	WF_LIST_EACH(at, &node->ops) {

@@ -24,30 +24,28 @@ static const char *text_of(uint64_t value, char text[TEXT_BYTES])
 	return text;
 }
 
-static struct row us_of(const struct tune_value *v, size_t size)
+static struct row row_of(const struct tune_value *v, size_t size, bool of_time)
 {
 	double with[VERDICT_ROUNDS_MAX], present[VERDICT_ROUNDS_MAX], ratios[VERDICT_ROUNDS_MAX];
 
 	for (size_t i = 0; i < v->rounds; i++) {
-		with[i] = v->with.us[i][size];
-		present[i] = v->present.us[i][size];
-		ratios[i] = tune_ratio(present[i], with[i]);
+		with[i] = of_time ? v->with.us[i][size] : v->with.per_s[i][size];
+		present[i] = of_time ? v->present.us[i][size] : v->present.per_s[i][size];
+		ratios[i] = of_time ? tune_ratio(present[i], with[i])
+				    : tune_ratio(with[i], present[i]);
 	}
 	return (struct row){ verdict_median(with, v->rounds), verdict_median(present, v->rounds),
 			     verdict_median(ratios, v->rounds) };
 }
 
+static struct row us_of(const struct tune_value *v, size_t size)
+{
+	return row_of(v, size, true);
+}
+
 static struct row per_s_of(const struct tune_value *v, size_t size)
 {
-	double with[VERDICT_ROUNDS_MAX], present[VERDICT_ROUNDS_MAX], ratios[VERDICT_ROUNDS_MAX];
-
-	for (size_t i = 0; i < v->rounds; i++) {
-		with[i] = v->with.per_s[i][size];
-		present[i] = v->present.per_s[i][size];
-		ratios[i] = tune_ratio(with[i], present[i]);
-	}
-	return (struct row){ verdict_median(with, v->rounds), verdict_median(present, v->rounds),
-			     verdict_median(ratios, v->rounds) };
+	return row_of(v, size, false);
 }
 
 /* Text */

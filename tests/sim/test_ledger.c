@@ -251,7 +251,7 @@ static void strangers_that_are_gone_leave_room_for_those_that_are_there(void **s
 	assert_int_equal(wf_world_close(), 0);
 }
 
-/* Its records may come to keep sixteen times their bytes, more than the least bound. */
+/* A frame's records may come to keep sixteen times its bytes, more than the least bound. */
 static void a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_are(void **state)
 {
 	static struct wf_engine engine;

@@ -42,7 +42,7 @@ static void arrivals_are_as_many_in_a_second_as_asked_for(void **state)
 
 static void intervals_are_spread_as_those_of_callers_who_know_nothing_of_each_other(void **state)
 {
-	/* Of an exponential distribution's intervals exp(-k) are longer than k times the mean. */
+	/* Intervals of an exponential distribution: exp(-k) of them exceed k times the mean. */
 	static const double parts[] = { 1, 0.3679, 0.1353, 0.0498 };
 	unsigned longer[4] = { 0 };
 	struct arrivals a;
