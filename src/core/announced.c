@@ -318,9 +318,15 @@ void wf_announced_late(struct wf_announced *a, uint64_t silent_ns)
 	a->stream = NULL;
 }
 
+/* Has the life of the peer ended that announced the slots?  The stream tells a little later. */
+static bool is_lost(const struct wf_announced *a)
+{
+	return !a->peer->link || !wf_link_was_up(wf_link_real(a->peer->link));
+}
+
 void wf_announced_keep(struct wf_announced *a, struct wf_announced_slot *slot)
 {
-	if (!a->stream || a->count >= WEFT_LANDING_SLOTS_MAX) {
+	if (!a->stream || is_lost(a) || a->count >= WEFT_LANDING_SLOTS_MAX) {
 		free(slot);
 		return;
 	}

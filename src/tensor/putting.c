@@ -352,9 +352,11 @@ static void noted(struct wf_remote_ask *ask, const struct wf_body *body, struct 
 
 	(void)body;
 	(void)answer;
+	if (e) {
+		wf_putting_stop(p, e);
+		return;
+	}
 	p->held++;
-	if (e)
-		fail(p, NULL, e);
 	release(p);
 }
 

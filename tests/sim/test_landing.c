@@ -820,6 +820,35 @@ static void pushes_end_when_the_owner_dies(void **state)
 	}
 }
 
+static void lose_many_in_phase(enum wf_world_shape shape, uint64_t at_ns)
+{
+	open_world(shape, 1, 1);
+	wf_world_connect(PEER, OWNER);
+	push(&pushes[0], PEER, 1);
+	for (unsigned i = 1; i < PUSHES_MAX; i++)
+		push_shape(&pushes[i], PEER, i % 2, 1, 1 + i, LIMIT_NS); /* some are empty */
+	wf_world_pass(at_ns);
+	wf_world_freeze(OWNER, true);
+	for (unsigned i = 0; i < PUSHES_MAX; i++)
+		wf_flight_land(&pushes[i].flight, 1, LIMIT_NS / 2);
+	wf_world_freeze(OWNER, false);
+	for (unsigned i = 1; i < PUSHES_MAX; i++) {
+		assert_int_equal(pushes[i].flight.status, WEFT_UNAVAILABLE);
+		assert_in_range(pushes[i].flight.ended_ns, pushes[1].flight.ended_ns,
+				pushes[1].flight.ended_ns + 10 * MS);
+	}
+	for (unsigned i = 0; i < PUSHES_MAX; i++)
+		wf_flight_free(&pushes[i].flight, 1);
+	wf_world_pass(2 * S); /* the owner finds out what became of the stream */
+	close_world();
+}
+
+static void pushes_that_wait_for_a_slot_end_at_once_when_the_owner_is_lost(void **state)
+{
+	(void)state;
+	in_each_phase(lose_many_in_phase);
+}
+
 static void a_node_that_drains_announces_no_slots(void **state)
 {
 	(void)state;
@@ -906,6 +935,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(pushes_go_on_after_their_remote_was_closed),
 		cmocka_unit_test(a_node_closes_with_landings_and_pushes),
 		cmocka_unit_test(pushes_end_when_the_owner_dies),
+		cmocka_unit_test(pushes_that_wait_for_a_slot_end_at_once_when_the_owner_is_lost),
 		cmocka_unit_test(a_node_that_drains_announces_no_slots),
 		cmocka_unit_test(a_landing_is_found_by_its_key),
 		cmocka_unit_test(peers_of_all_workers_share_a_landing),
