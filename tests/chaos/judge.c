@@ -6,6 +6,8 @@
 
 /* Until both ends have found each other again, once they know: that takes the heartbeat's limit. */
 #define FIND_NS (2 * SECOND)
+/* From the end of an operation to its report: what begins meanwhile has the next link. */
+#define REPORT_NS (100 * MS)
 #define PRINTED_MAX 12        /* of one round; one mistake breaks many */
 
 static const char *const kinds[] = { "send", "receive", "call", "ping",
@@ -154,6 +156,12 @@ struct verdict judge(struct crew *crew)
 	return verdict;
 }
 
+/* Did an operation begin on the link that the harm at @from_ns ended, by a report at @first_ns? */
+static bool had_that_link(const struct report *r, uint64_t from_ns, uint64_t first_ns)
+{
+	return r->begun_ns <= from_ns || r->begun_ns + REPORT_NS <= first_ns;
+}
+
 bool judge_last_failed(const struct crew *crew, unsigned i, unsigned peer, uint64_t from_ns,
 		       uint64_t *first_ns, uint64_t *last_ns)
 {
@@ -168,24 +176,25 @@ bool judge_last_failed(const struct crew *crew, unsigned i, unsigned peer, uint6
 				continue;
 			if (!pass && r.ended_ns < *first_ns)
 				*first_ns = r.ended_ns;
-			else if (pass && r.begun_ns <= *first_ns && r.ended_ns > *last_ns)
+			else if (pass && had_that_link(&r, from_ns, *first_ns) && r.ended_ns > *last_ns)
 				*last_ns = r.ended_ns;
 		}
 	return *last_ns != 0;
 }
 
-void judge_print(const struct crew *crew, unsigned i, unsigned peer)
+void judge_print(const struct crew *crew, unsigned i, unsigned peer, uint64_t last_ns)
 {
 	unsigned count = 0, at = 0;
 	struct report r;
 
 	for (unsigned n = 0; next(crew, n, &r); n++)
 		count += r.member == i && r.peer == peer;
-	printf("  member %u made %u reports of %u: the first and the last\n", i, count, peer);
+	printf("  member %u made %u reports of %u: the first, the last, and that at %.3f\n", i, count,
+	       peer, (double)last_ns / SECOND);
 	for (unsigned n = 0; next(crew, n, &r); n++) {
 		if (r.member != i || r.peer != peer)
 			continue;
-		if (at < PRINTED_MAX / 2 || count - at <= PRINTED_MAX / 2)
+		if (at < PRINTED_MAX / 2 || count - at <= PRINTED_MAX / 2 || r.ended_ns == last_ns)
 			print(crew, &r);
 		at++;
 	}

@@ -28,13 +28,13 @@ struct verdict judge(struct crew *crew);
 
 /*
  * Find when the first and the last operation of member @i failed for want of
- * @peer, harmed at @from_ns.  Operations that began after the first was known to
- * fail do not count.  False: none has failed.
+ * @peer, harmed at @from_ns.  Operations that began when the first was about to be known to
+ * fail, or later, do not count.  False: none has failed.
  */
 bool judge_last_failed(const struct crew *crew, unsigned i, unsigned peer, uint64_t from_ns,
 		       uint64_t *first_ns, uint64_t *last_ns);
 
-/* Print the last reports that member @i made of @peer. */
-void judge_print(const struct crew *crew, unsigned i, unsigned peer);
+/* Print the first and the last reports that member @i made of @peer, and those at @last_ns. */
+void judge_print(const struct crew *crew, unsigned i, unsigned peer, uint64_t last_ns);
 
 #endif

@@ -68,7 +68,7 @@ static void add(struct samples *s, const struct crew *crew, unsigned i, unsigned
 		       (double)(first_ns - from_ns) / MS, ms);
 	else
 		printf("nothing of member %u failed\n", i);
-	judge_print(crew, i, peer);
+	judge_print(crew, i, peer, last_ns);
 }
 
 static void open_crew(struct crew *crew, const char *provider)
