@@ -503,11 +503,20 @@ static void lack_memory(struct wf_stream *s)
 	break_off(s, &e);
 }
 
-/* Deliver the first message to the first read. */
-static void deliver(struct wf_stream *s, struct incoming *in)
+/* End the first read with @got. */
+static void end_first_read(struct wf_stream *s, const struct wf_reading_message *got)
 {
 	struct wf_reading *r = WF_CONTAINER(wf_list_first(&s->in.readers), struct wf_reading, node);
 
+	s->in.taken++;
+	wf_list_remove(&r->node);
+	s->in.reader_count--;
+	r->done(r, NULL, got);
+}
+
+/* Deliver the first message to the first read. */
+static void deliver(struct wf_stream *s, struct incoming *in)
+{
 	const struct wf_reading_message got = {
 		.bytes = in->data,
 		.count = in->count,
@@ -515,13 +524,10 @@ static void deliver(struct wf_stream *s, struct incoming *in)
 		.attachment_set = in->attachment_set,
 	};
 
-	s->in.taken++;
 	if (is_long(in))
 		s->in.ahead_bytes -= in->count;
 	in->attachment_set = NULL;
-	wf_list_remove(&r->node);
-	s->in.reader_count--;
-	r->done(r, NULL, &got);
+	end_first_read(s, &got);
 	free_incoming(in);
 }
 
@@ -787,6 +793,29 @@ static int keep(struct wf_stream *s, struct wf_link *link, struct wf_stream_arri
 	return 0;
 }
 
+/* Is the message whole, and is there a read that has waited for it and for none before it? */
+static bool meets_a_read(const struct wf_stream *s, const struct wf_stream_arrived *a)
+{
+	return s->in.reader_count && wf_list_empty(&s->in.incoming) && !a->answer &&
+	       !a->record.attachments;
+}
+
+/* Deliver a message out of its frame, which spares a copy. */
+static void deliver_at_once(struct wf_stream *s, struct wf_link *link,
+			    const struct wf_stream_arrived *a)
+{
+	const struct wf_body *body = &a->record.body;
+	const struct wf_reading_message got = {
+		.bytes = a->record.eager,
+		.count = body->bytes,
+		.compressed = a->record.flags & WF_MESSAGE_COMPRESSED,
+	};
+
+	end_first_read(s, &got);
+	if (body->bytes)
+		wf_eager_credit_give(link, body->bytes);
+}
+
 /* Check whether a message may come; @e says why the stream can't go on. */
 static int admit(struct wf_stream *s, struct wf_link *link, const struct wf_stream_arrived *a,
 		 struct wf_error *e)
@@ -810,7 +839,7 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_stream_a
 	uint16_t flags = a->record.flags;
 	bool message = !(flags & WF_MESSAGE_NONE);
 	struct wf_error e;
-	int err;
+	int err = 0;
 
 	if (s->in.state == WF_STREAM_DEAF) {
 		wf_stream_refuse(link, a);
@@ -825,7 +854,10 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_stream_a
 		break_off(s, &e);
 		return 0;
 	}
-	err = message ? keep(s, link, a) : 0;
+	if (message && meets_a_read(s, a))
+		deliver_at_once(s, link, a);
+	else if (message)
+		err = keep(s, link, a);
 	if (err) {
 		wf_stream_unarrive(link, a);
 		return err;
