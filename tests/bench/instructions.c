@@ -9,6 +9,7 @@
  *   -e late      a tensor of -s bytes, whose receive comes after it
  *   -e stays     a tensor of -s bytes into a receive that stays
  *   -e call      a call with an empty message, and its reply
+ *   -e stream    a message of -s bytes of a stream, whose read waits for it
  *   -e get, put  a block of -s bytes of a window
  *   -e gets, puts  64 blocks of -s bytes each
  *   -e idle      a turn with nothing to do
@@ -34,15 +35,16 @@ static struct side {
 	uint64_t count;     /* tensors told to a receive that stays */
 } here, there;
 
-enum kind { EARLY, LATE, STAYS, CALL, GET, PUT, GETS, PUTS, IDLE };
+enum kind { EARLY, LATE, STAYS, CALL, STREAM, GET, PUT, GETS, PUTS, IDLE };
 
-static const char *const kinds[] = { "early", "late", "stays", "call", "get", "put", "gets", "puts",
-				     "idle" };
+static const char *const kinds[] = { "early", "late", "stays", "call", "stream", "get", "put",
+				     "gets", "puts", "idle" };
 
 static enum kind kind;
 static size_t byte_count;
 static char *bytes;
 static struct weft_stub *stub;
+static struct weft_stream *asks, *answers; /* the two ends of a stream; NULL: none */
 static struct weft_remote *remote;
 static struct weft_block blocks[BLOCKS];
 
@@ -64,6 +66,14 @@ static void call(void)
 	sim__mirror__reflect(service, &request, NULL, NULL);
 }
 
+static void write(void)
+{
+	const Sim__Bytes message = { .base = PROTOBUF_C_MESSAGE_INIT(&sim__bytes__descriptor),
+				     .body = { byte_count, (uint8_t *)bytes } };
+
+	must(weft_stream_write(asks, &message.base, NULL, &here.op), "weft_stream_write");
+}
+
 SIDE void here_begin(void)
 {
 	switch (kind) {
@@ -74,6 +84,9 @@ SIDE void here_begin(void)
 		break;
 	case CALL:
 		call();
+		break;
+	case STREAM:
+		write();
 		break;
 	case GET:
 	case GETS:
@@ -90,7 +103,10 @@ SIDE void here_begin(void)
 
 SIDE void there_begin(void)
 {
-	must(weft_recv(there.node, NULL, 1, "k", 1, NULL, NULL, &there.op), "weft_recv");
+	if (kind == STREAM)
+		must(weft_stream_read(answers, NULL, &there.op), "weft_stream_read");
+	else
+		must(weft_recv(there.node, NULL, 1, "k", 1, NULL, NULL, &there.op), "weft_recv");
 }
 
 SIDE void here_turn(void)
@@ -137,7 +153,7 @@ static void turn(void)
 /* Make operation @number. */
 static void go(uint64_t number)
 {
-	if (kind == EARLY)
+	if (kind == EARLY || kind == STREAM)
 		there_begin();
 	here_begin();
 	if (kind == LATE) {
@@ -171,6 +187,27 @@ static void stay(void)
 	options.op.done = count_one;
 	options.op.arg = &there;
 	must(weft_recv(there.node, NULL, 1, "k", 1, NULL, &options, &op), "weft_recv");
+}
+
+static void take_stream(struct weft_stream *stream)
+{
+	answers = stream;
+}
+
+/* Open a stream that never ends: the process does. */
+static void open_stream(void)
+{
+	struct weft_call_options options = WEFT_CALL_OPTIONS_INIT;
+	struct weft_op *op;
+
+	options.op.size = sizeof(options.op);
+	options.op.timeout_ns = UINT64_MAX;
+	sides_on_stream(take_stream);
+	must(weft_stream_open(stub, "Talk", &options, &asks, &op), "weft_stream_open");
+	while (!answers && !weft_op_ended(op))
+		turn();
+	if (!answers)
+		bench_die("no stream: %s", weft_op_message(op));
 }
 
 static void find_window(void)
@@ -236,6 +273,8 @@ int main(int argc, char **argv)
 	must(weft_stub_open(here.peer, &sim__mirror__descriptor, &stub), "weft_stub_open");
 	if (kind == STAYS)
 		stay();
+	if (kind == STREAM)
+		open_stream();
 	if (kind >= GET && kind <= PUTS)
 		find_window();
 	for (uint64_t i = 0; i < o.window / 2 + o.window; i++) {

@@ -28,6 +28,8 @@ KINDS = (
     ("early", 65536, "sends a tensor", "receives it"),
     ("early", 1048576, "sends a tensor", "receives it"),
     ("call", 1, "calls, with an empty message", "serves the call"),
+    ("stream", 8, "writes a message of a stream", "reads it"),
+    ("stream", 65536, "writes a message of a stream", "reads it"),
     ("get", 4096, "gets a block", "owns the window"),
     ("gets", 4096, "gets 64 blocks", "owns the window"),
     ("put", 4096, "puts a block", "owns the window"),

@@ -16,11 +16,24 @@ static void talk(Sim__Mirror_Service *service, const Sim__Bytes *input,
 	closure(NULL, arg);
 }
 
-void mirror_serve(struct weft_node *node)
+static ProtobufCService *mirror(void)
 {
 	static Sim__Mirror_Service service = SIM__MIRROR__INIT();
 
 	service.reflect = reflect;
 	service.talk = talk;
-	must(weft_serve(node, (ProtobufCService *)&service), "weft_serve");
+	return (ProtobufCService *)&service;
+}
+
+void mirror_serve(struct weft_node *node)
+{
+	must(weft_serve(node, mirror()), "weft_serve");
+}
+
+void mirror_serve_streams(struct weft_node *node,
+			  void (*handle)(struct weft_stream *stream, void *arg))
+{
+	const struct weft_stream_method method = { "Talk", handle, NULL };
+
+	must(weft_serve_streams(node, mirror(), &method, 1), "weft_serve_streams");
 }

@@ -6,6 +6,13 @@
 
 static struct weft_node *nodes[2];
 static struct weft_peer *peer;
+static void (*take_stream)(struct weft_stream *stream);
+
+static void pass_stream(struct weft_stream *stream, void *arg)
+{
+	(void)arg;
+	take_stream(stream);
+}
 
 void sides_open(const char *provider)
 {
@@ -16,7 +23,7 @@ void sides_open(const char *provider)
 	for (unsigned i = HERE; i <= THERE; i++)
 		must(weft_node_open(&options, &nodes[i]), "weft_node_open");
 	must(weft_peer_open(nodes[HERE], weft_node_address(nodes[THERE]), &peer), "weft_peer_open");
-	mirror_serve(nodes[THERE]);
+	mirror_serve_streams(nodes[THERE], pass_stream);
 }
 
 struct weft_node *sides_node(enum sides side)
@@ -32,4 +39,9 @@ struct weft_peer *sides_peer(void)
 void sides_poll(enum sides side)
 {
 	(void)weft_poll(nodes[side], 0);
+}
+
+void sides_on_stream(void (*handle)(struct weft_stream *stream))
+{
+	take_stream = handle;
 }

@@ -31,3 +31,17 @@ void sides_poll(enum sides side)
 {
 	wf_world_poll(side);
 }
+
+static void (*take_stream)(struct weft_stream *stream);
+
+static void pass_stream(unsigned number, struct weft_stream *stream)
+{
+	(void)number;
+	take_stream(stream);
+}
+
+void sides_on_stream(void (*handle)(struct weft_stream *stream))
+{
+	take_stream = handle;
+	wf_world_on_stream(pass_stream);
+}
