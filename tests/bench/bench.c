@@ -153,25 +153,33 @@ static void pin(unsigned place)
 		}
 }
 
-int bench_pair(int (*server)(int to, const struct bench_options *o),
-	       const struct bench_options *o, pid_t *pid)
+pid_t bench_fork(int *end)
 {
 	int ends[2];
+	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
 		bench_die("no socket pair");
-	*pid = fork();
-	if (*pid < 0)
-		bench_die("no second process");
-	if (*pid == 0) {
+	pid = fork();
+	if (pid < 0)
+		bench_die("no other process");
+	if (pid == 0)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pin(1);
-		close(ends[0]);
-		exit(server(ends[1], o));
-	}
-	pin(0);
-	close(ends[1]);
-	return ends[0];
+	*end = ends[pid == 0];
+	close(ends[pid != 0]);
+	return pid;
+}
+
+int bench_pair(int (*server)(int to, const struct bench_options *o),
+	       const struct bench_options *o, pid_t *pid)
+{
+	int end;
+
+	*pid = bench_fork(&end);
+	pin(*pid == 0);
+	if (*pid == 0)
+		exit(server(end, o));
+	return end;
 }
 
 void bench_pair_end(pid_t pid)

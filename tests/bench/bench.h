@@ -52,6 +52,12 @@ double bench_descriptors(void);
 uint64_t bench_sum(const void *memory, size_t bytes);
 
 /*
+ * Fork a process that dies with this one.  Returns 0 in it; in either, *@end is its end of a socket
+ * between both.
+ */
+pid_t bench_fork(int *end);
+
+/*
  * Run @server in a second process that dies with this one, and return a
  * socket to it for setting up; @server gets the other end.  Each process stays on a
  * processor of its own, where there are two and BENCH_FREE is not set.
@@ -60,7 +66,7 @@ int bench_pair(int (*server)(int to, const struct bench_options *o),
 	       const struct bench_options *o, pid_t *pid);
 void bench_pair_end(pid_t pid);
 
-/* Send or receive exactly @bytes over the socket of bench_pair. */
+/* Send or receive exactly @bytes over such a socket. */
 void bench_tell(int to, const void *data, size_t bytes);
 void bench_hear(int from, void *data, size_t bytes);
 

@@ -16,9 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <weft/weft.h>
 
@@ -106,24 +104,9 @@ static int ends[PROCESSES_MAX];
 
 static void start(const struct bench_options *o)
 {
-	for (unsigned i = 0; i < o->servers; i++) {
-		unsigned count = o->window / o->servers + (i < o->window % o->servers);
-		int pair[2];
-		pid_t pid;
-
-		if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
-			bench_die("no socket pair");
-		pid = fork();
-		if (pid < 0)
-			bench_die("no process number %u", i);
-		if (pid == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			close(pair[0]);
-			run(pair[1], o, count);
-		}
-		close(pair[1]);
-		ends[i] = pair[0];
-	}
+	for (unsigned i = 0; i < o->servers; i++)
+		if (!bench_fork(&ends[i]))
+			run(ends[i], o, o->window / o->servers + (i < o->window % o->servers));
 }
 
 static void await(const struct bench_options *o, bool opening)

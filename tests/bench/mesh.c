@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -141,26 +140,14 @@ static char addresses[PROCESSES_MAX][ADDRESS_BYTES];
 static void start(const struct bench_options *o)
 {
 	static struct member member;
-	int pair[2];
 
 	for (unsigned i = 0; i < o->servers + o->window; i++) {
-		pid_t pid;
-
-		if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
-			bench_die("no socket pair");
-		pid = fork();
-		if (pid < 0)
-			bench_die("no process number %u", i);
-		if (pid == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			for (unsigned j = 0; j < i; j++)
-				close(ends[j]);
-			close(pair[0]);
-			member.number = i - o->servers;
-			run(&member, pair[1], o);
-		}
-		close(pair[1]);
-		ends[i] = pair[0];
+		if (bench_fork(&ends[i]))
+			continue;
+		for (unsigned j = 0; j < i; j++)
+			close(ends[j]);
+		member.number = i - o->servers;
+		run(&member, ends[i], o);
 	}
 }
 
