@@ -71,10 +71,10 @@ WEFT_API int weft_window_publish(struct weft_window *window, const void *key, si
  * Close @window and wait until no byte of it moves any more, at most 0.5 s on a connected rail and
  * 2 s on a shared one, and as long as a device takes for copies that are under way.  Puts and gets
  * that are under way end with NOT_FOUND, as all later ones do; operations that wait for its notes
- * end with CANCELLED, and notes that nobody took are dropped. Accepts NULL.  To be called before
- * the node closes, which ends the window too.  -EDEADLK inside a callback: nothing was done.
- * Threads: any, while no other is in a function on @window; one may wait for an operation that
- * takes its notes.  The owner of a manual node drives it meanwhile.
+ * have ended with CANCELLED then, and notes that nobody took are dropped.  Accepts NULL.  To be
+ * called before the node closes, which ends the window too.  -EDEADLK inside a callback: nothing
+ * was done.  Threads: any, while no other is in a function on @window; one may wait for an
+ * operation that takes its notes.  The owner of a manual node drives it meanwhile.
  */
 WEFT_API int weft_window_close(struct weft_window *window);
 

@@ -153,6 +153,7 @@ int wf_node_window_open(struct weft_node *node, void *memory, size_t bytes, unsi
 	fresh->pass_task.run = pass;
 	wf_list_init(&fresh->notes);
 	wf_list_init(&fresh->takers);
+	wf_list_init(&fresh->over_notice.node);
 	for (size_t i = 0; i < shares; i++)
 		wf_list_init(&fresh->shares[i].uses);
 	err = wf_window_add(&node->window_table, &fresh->window);
@@ -187,11 +188,20 @@ void wf_node_window_free(struct weft_window *window)
 	free(window);
 }
 
+/* Let the thread go on that closes the window: the callbacks of its takers have returned. */
+static void tell_over(struct wf_loop_notice *notice)
+{
+	struct weft_window *window = WF_CONTAINER(notice, struct weft_window, over_notice);
+	struct weft_node *node = window->owner;
+
+	atomic_store(&window->over, true);
+	wf_await_wake(node); /* the window may be gone */
+}
+
 /* Runs at the first worker, after all that others have told it of the window. */
 static void end(struct wf_loop_task *task)
 {
 	struct weft_window *window = WF_CONTAINER(task, struct weft_window, end_task);
-	struct weft_node *node = window->owner;
 	struct wf_list *taker;
 	struct wf_error e;
 
@@ -202,8 +212,8 @@ static void end(struct wf_loop_task *task)
 		window->ended(window->ended_ctx);
 		return;
 	}
-	atomic_store(&window->over, true);
-	wf_await_wake(node); /* the window may be gone */
+	window->over_notice.run = tell_over;
+	wf_loop_defer(&first_worker(window)->engine.loop, &window->over_notice);
 }
 
 static void quiet(struct wf_window_share *share)

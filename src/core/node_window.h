@@ -47,6 +47,7 @@ struct weft_window {
 	struct wf_loop_task end_task;
 	void (*ended)(void *ctx); /* NULL: a thread waits */
 	void *ended_ctx;
+	struct wf_loop_notice over_notice; /* behind those of the takers */
 	atomic_bool over;         /* nobody uses the window any more */
 	struct wf_node_window_stop *stops; /* one for each worker */
 	struct wf_window_share shares[];

@@ -55,6 +55,7 @@ int wf_remote_expect(struct wf_remotes *r, struct wf_link *link, struct wf_remot
 	ask->remotes = r;
 	ask->link = link;
 	wf_link_get(link);
+	wf_link_watch(link, false);
 	wf_list_init(&ask->node);
 	/* The link may be another name, by now, of the one whose end is told. */
 	wf_list_append(&wf_link_real(link)->work[WF_ABOVE_ASKS], &ask->node);
@@ -68,6 +69,7 @@ void wf_remote_unask(struct wf_remote_ask *ask)
 	wf_table_remove(&ask->remotes->asks, ask->id);
 	wf_list_remove(&ask->node);
 	ask->id = 0;
+	wf_link_unwatch(ask->link);
 	wf_link_put(ask->link);
 }
 
@@ -231,9 +233,11 @@ static void begin(struct wf_remote_get *g, struct wf_link *link, struct wf_pull_
 static const struct wf_error *why_failed(const struct wf_remote_get *g, const struct wf_error *e,
 					 struct wf_error *why)
 {
-	if (!e || e->code != -ECANCELED || g->stopped == -ECANCELED)
+	const struct wf_link *link = wf_link_real(g->link);
+
+	if (!e || e->code != -ECANCELED || g->stopped == -ECANCELED || !wf_link_greeted(link))
 		return e;
-	wf_remote_why(why, WEFT_NOT_FOUND, wf_link_label(wf_link_real(g->link)));
+	wf_remote_why(why, WEFT_NOT_FOUND, wf_link_label(link));
 	return why;
 }
 

@@ -32,6 +32,7 @@ struct use {
 struct loan {
 	struct use use;
 	uint64_t asked; /* the peer's id of its ASK */
+	uint64_t life;  /* id of the link in the life of the peer that asked */
 	struct wf_terms terms;
 	struct wf_outgoing outgoing;
 	struct wf_stage *stage; /* NULL: the window is of the host's memory */
@@ -224,13 +225,19 @@ static void loan_staged(struct wf_stage *stage, const struct wf_error *e)
 		wf_outgoing_filled(&loan->outgoing, e);
 }
 
+/* Has the peer that asked for @loan died? */
+static bool is_orphaned(const struct loan *loan)
+{
+	return wf_link_real(loan->use.link)->id != loan->life;
+}
+
 static void loan_done(struct wf_outgoing *p, const struct wf_error *e)
 {
 	struct loan *loan = WF_CONTAINER(p, struct loan, outgoing);
 	struct wf_link *link = wf_link_real(loan->use.link);
 
 	/* A peer that lives waits for the loan, whether there is a rail just now or not. */
-	if (e && !p->sent && wf_link_greeted(link)) {
+	if (e && !p->sent && wf_link_greeted(link) && !is_orphaned(loan)) {
 		refuse_by(loan->refusal, link, loan->asked, wf_status_of(e->code));
 		loan->refusal = NULL;
 	}
@@ -310,6 +317,7 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	loan->use.is_loan = true;
 	loan->use.window = window;
 	loan->asked = ask.id;
+	loan->life = link->id;
 	loan->terms = *w->terms;
 	loan->terms.checksum = ask.flags & WF_ACCESS_ASK_SUM;
 	loan->outgoing.body = (char *)window->at + ask.at;
@@ -344,7 +352,10 @@ void wf_window_fill(struct wf_windows *w, struct wf_window *window, uint64_t byt
 		if (!use->waits || !is_filled(loan))
 			continue;
 		use->waits = false;
-		wf_outgoing_post(w->transfer, wf_link_real(use->link), &loan->outgoing);
+		if (is_orphaned(loan))
+			end_loan(loan);
+		else
+			wf_outgoing_post(w->transfer, wf_link_real(use->link), &loan->outgoing);
 	}
 }
 

@@ -579,6 +579,24 @@ static void close_without_a_rail(enum wf_world_shape shape, bool met, uint64_t a
 	close_world();
 }
 
+static void operations_that_take_notes_have_ended_when_the_window_is_closed(void **state)
+{
+	static struct wf_flight takers[100]; /* more than a turn has callbacks */
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, true);
+	for (unsigned i = 0; i < WF_COUNT(takers); i++)
+		begin_next(&takers[i], LIMIT_NS);
+	wf_world_pass(MS);
+	close_window();
+	for (unsigned i = 0; i < WF_COUNT(takers); i++) {
+		assert_int_equal(takers[i].outcomes, 1);
+		assert_int_equal(takers[i].status, WEFT_CANCELLED);
+	}
+	wf_flight_free(takers, WF_COUNT(takers));
+	close_world();
+}
+
 static void a_window_closes_while_there_is_no_rail(void **state)
 {
 	(void)state;
@@ -1266,6 +1284,8 @@ static void leave_in_phase(enum wf_world_shape shape, bool met, uint64_t at_ns, 
 	} else {
 		for (unsigned i = 0; i < ACCESSES; i++) {
 			assert_int_equal(accesses[i].flight.outcomes, 1);
+			if (accesses[i].flight.status != WEFT_OK)
+				assert_int_equal(accesses[i].flight.status, WEFT_CANCELLED);
 			if (!accesses[i].puts)
 				assert_same_content(accesses[i].local, accesses[i].at_end,
 						    WINDOW_BYTES);
@@ -1730,6 +1750,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_loan_is_used_again_after_the_rail_has_failed),
 		cmocka_unit_test(a_window_that_closes_is_quiet_and_ends_its_operations),
 		cmocka_unit_test(a_get_out_of_a_closed_window_is_cancelled_by_nobody),
+		cmocka_unit_test(operations_that_take_notes_have_ended_when_the_window_is_closed),
 		cmocka_unit_test(a_window_closes_while_there_is_no_rail),
 		cmocka_unit_test(a_window_closes_in_time_while_its_peer_stands_still),
 		cmocka_unit_test(a_loan_that_nobody_uses_is_withdrawn_when_its_window_closes),
