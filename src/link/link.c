@@ -315,12 +315,14 @@ void wf_link_die(struct wf_link *link, const struct wf_error *e)
 		wf_counters_add(&engine->counters.peers_lost, 1);
 	wf_timer_stop(&engine->loop.timers, &link->dial.timer);
 	wf_probe_drop(link);
-	link->state = WF_LINK_TRYING; /* @link has no rail; upcalls below must not dial it */
+	/* @link has no rail; upcalls below must not dial it, nor tell its peer anything. */
+	link->state = WF_LINK_TRYING;
+	link->stage = WF_LINK_STAGE_UNMET;
+	link->dial.met = link->dial.met || was_known;
 	wf_tx_fail(link, &why);
 	wf_link_forget_peer(link);
 	link->state = link->address[0] ? WF_LINK_IDLE : WF_LINK_GONE;
 	link->dialler = true;
-	link->dial.met = link->dial.met || was_known;
 	wf_link_renew(link);
 	wf_link_close_conn(link);
 	forget_names(link);
@@ -371,6 +373,7 @@ void wf_link_merge(struct wf_link *link, struct wf_link *into)
 	if (!into->address[0])
 		wf_directory_address(engine->directory, into->address, link->address);
 	wf_link_mark(into);
+	wf_keepalive_start(into); /* a receive that waits posts nothing that would start it */
 	wf_link_put(link);
 }
 

@@ -696,8 +696,22 @@ void wf_tx_rail_gone(struct wf_link *link)
 		link->out.control_frame = go_on(link, link->out.control_frame);
 }
 
-/* Fail all that the link was to send, with @e: the link is dead. */
-void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
+/* Drop the frames of @link, the control frame too. */
+static void drop_frames(struct wf_link *link)
+{
+	struct wf_list *node;
+
+	while ((node = wf_list_first(&link->out.frames))) {
+		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
+		wf_ledger_discharge(link, WF_LEDGER_OWED, link->engine->frame_bytes);
+	}
+	if (link->out.control_frame)
+		give_frame(link->out.control_frame);
+	link->out.control_frame = NULL;
+}
+
+/* Fail what is queued now. */
+static void fail_queued(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_list messages, controls, *node;
 
@@ -708,13 +722,6 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 	link->out.waiting = 0;
 	wf_list_splice(&controls, &link->out.controls_out);
 	wf_list_splice(&controls, &link->out.controls);
-	while ((node = wf_list_first(&link->out.frames))) {
-		give_frame(WF_CONTAINER(node, struct wf_outframe, node));
-		wf_ledger_discharge(link, WF_LEDGER_OWED, link->engine->frame_bytes);
-	}
-	if (link->out.control_frame)
-		give_frame(link->out.control_frame);
-	link->out.control_frame = NULL;
 	while ((node = wf_list_pop(&messages))) {
 		struct wf_message *m = WF_CONTAINER(node, struct wf_message, node);
 
@@ -730,6 +737,18 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
 
 		c->sent(c, e);
 	}
+}
+
+/*
+ * Fail all that the link was to send, with @e: the link is dead.  What an upcall posts meanwhile is
+ * about the dead peer, and must not reach another life of it.
+ */
+void wf_tx_fail(struct wf_link *link, const struct wf_error *e)
+{
+	drop_frames(link);
+	do
+		fail_queued(link, e);
+	while (link->out.waiting || !wf_list_empty(&link->out.controls));
 }
 
 void wf_tx_forget(struct wf_link *link)

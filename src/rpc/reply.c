@@ -172,7 +172,9 @@ static void send_reply(struct wf_server_call *s)
 {
 	if (s->again.running)
 		keep_reply(s);
-	if (atomic_load(&s->cancelled) || s->place == WF_SERVER_CALL_ALONE) {
+	/* A caller that is just given up must not be dialled for the answer. */
+	if (atomic_load(&s->cancelled) || s->place == WF_SERVER_CALL_ALONE ||
+	    !wf_link_greeted(wf_link_real(s->link))) {
 		wf_server_call_free(s);
 		return;
 	}

@@ -59,9 +59,10 @@ static void rest(struct wf_pull *pull, struct wf_fetch *f)
 	f->chunk = NULL;
 	count_room(pull, -(int64_t)f->room);
 	f->room = 0;
-	if (f->parcel && (f->offered || !wf_message_post_small(pull->link, pull->yield.priority,
-							       WF_RECORD_OPENED, pull->id,
-							       f->parcel, 0)))
+	/* An owner that is dead needs no word. */
+	if (f->parcel && (f->offered || !wf_link_greeted(pull->link) ||
+			  !wf_message_post_small(pull->link, pull->yield.priority, WF_RECORD_OPENED,
+						 pull->id, f->parcel, 0)))
 		f->parcel = 0;
 }
 

@@ -27,13 +27,18 @@
 
 static uint8_t source[BIG];
 
-static void open_world(enum wf_world_shape shape)
+static void open_world_dialled_by(unsigned dialler, enum wf_world_shape shape)
 {
 	setenv("WEFT_HEARTBEAT", HEARTBEAT, 1);
 	setenv("WEFT_LOST", LOST, 1);
 	wf_world_fill(source, sizeof(source), 1);
 	wf_world_open(shape, 2, NULL);
-	wf_world_connect(0, 1);
+	wf_world_connect(dialler, !dialler);
+}
+
+static void open_world(enum wf_world_shape shape)
+{
+	open_world_dialled_by(0, shape);
 }
 
 static void close_world(void)
@@ -98,6 +103,27 @@ static void a_call_that_begins_while_its_server_is_frozen_ends_like_it(void **st
 			assert_true(f[j].ended_ns - frozen_ns <= LOST_NS + SLACK_NS);
 		}
 		wf_flight_free(f, 2);
+		close_world();
+	}
+}
+
+static void a_receive_from_the_address_of_a_peer_that_dialled_ends_when_that_freezes(void **state)
+{
+	struct wf_flight f;
+	uint64_t frozen_ns;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_world_dialled_by(1, wf_world_shapes[i]);
+		wf_world_pass(S);
+		/* The link to that address turns out to be another name of the one that is there. */
+		wf_flight_receive(&f, 0, 1, 1, source, REQUEST, WEFT_FOREVER);
+		wf_world_pass(S);
+		wf_world_freeze(1, true);
+		frozen_ns = wf_clock_now();
+		wf_flight_land(&f, 1, 2 * S);
+		assert_lost(&f, frozen_ns);
+		wf_flight_free(&f, 1);
 		close_world();
 	}
 }
@@ -213,6 +239,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_whose_server_freezes_is_unavailable_within_the_limit),
 		cmocka_unit_test(a_call_that_begins_while_its_server_is_frozen_ends_like_it),
+		cmocka_unit_test(
+			a_receive_from_the_address_of_a_peer_that_dialled_ends_when_that_freezes),
 		cmocka_unit_test(an_idle_stream_whose_server_freezes_is_unavailable_within_the_limit),
 		cmocka_unit_test(a_server_that_thaws_in_time_ends_nothing),
 		cmocka_unit_test(a_call_with_retry_outlives_a_server_that_thaws),
