@@ -86,13 +86,26 @@ static void add_word(char *list, const char *word)
 	strcat(list, word);
 }
 
+/* Names of enum weft_security in the environment; the empty one leaves the choice to weft. */
+static const char *const securities[] = {
+	[WEFT_SECURITY_NONE] = "",
+	[WEFT_SECURITY_OPEN] = "open",
+	[WEFT_SECURITY_KEYED] = "keyed",
+	[WEFT_SECURITY_SEALED] = "sealed",
+};
+
+enum weft_security wf_node_security(const struct weft_node *node)
+{
+	const struct wf_options *o = &node->workers[0].engine.options;
+	unsigned i = WEFT_SECURITY_SEALED;
+
+	while (i > WEFT_SECURITY_NONE && strcmp(o->security, securities[i]))
+		i--;
+	return (enum weft_security)i;
+}
+
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o)
 {
-	static const char *const modes[] = {
-		[WEFT_SECURITY_OPEN] = "open",
-		[WEFT_SECURITY_KEYED] = "keyed",
-		[WEFT_SECURITY_SEALED] = "sealed",
-	};
 	struct wf_error e;
 	int err = wf_options_load(o, &e);
 
@@ -116,8 +129,10 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 				   WF_GREET_NAME_BYTES - 1);
 	if (given->device)
 		wf_options_overrule(o, "WEFT_DEVICE");
-	if (given->security > WEFT_SECURITY_NONE && given->security < WF_COUNT(modes))
-		strcpy(o->security, modes[given->security]);
+	if ((unsigned)given->security >= WF_COUNT(securities))
+		return wf_last_set(-EINVAL, "there is no security number %d", given->security);
+	if (given->security != WEFT_SECURITY_NONE)
+		strcpy(o->security, securities[given->security]);
 	if (given->flags & ~(uint64_t)WF_OP_FLAGS)
 		return wf_last_set(-EINVAL, "flags %#llx are not for a node",
 				   (unsigned long long)given->flags);

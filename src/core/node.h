@@ -73,6 +73,8 @@ void wf_node_counters(struct weft_node *node, struct weft_counters *counters);
 
 /* Read options from the environment, overruled by @given.  -EINVAL: recorded. */
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o);
+/* Returns the security that @node was opened with, by its options or the environment. */
+enum weft_security wf_node_security(const struct weft_node *node);
 
 /* Note whether the thread of @worker is inside a turn. */
 static inline void wf_worker_polls(struct wf_worker *worker, bool polls)

@@ -397,7 +397,7 @@ static int open_at(struct wf_bootstrap *b, const struct weft_node *beside, const
 	options.name = "bootstrap";
 	options.provider = o->provider;
 	options.device = o->device;
-	options.security = strcmp(o->security, "open") ? WEFT_SECURITY_NONE : WEFT_SECURITY_OPEN;
+	options.security = wf_node_security(beside);
 	options.workers = 1;
 	return weft_node_open(&options, &b->node);
 }

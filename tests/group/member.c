@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * member [--manual] [--give-up] [--name NAME]...: a process of a job.  Joins a group, or one of each
+ * member [--manual] [--keyed] [--give-up] [--name NAME]...: a process of a job.  Joins a group, or one of each
  * NAME, prints what it is told of itself, sends a tensor to each other rank, sums up numbers of all,
  * and ends.
  * With --give-up it says when it joins, and SIGUSR1 makes it give that up.
@@ -134,6 +134,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--manual"))
 			options.mode = WEFT_MANUAL;
+		else if (!strcmp(argv[i], "--keyed"))
+			options.security = WEFT_SECURITY_KEYED;
 		else if (!strcmp(argv[i], "--give-up"))
 			say = true;
 		else if (!strcmp(argv[i], "--name") && i + 1 < argc && count < NAMES_MAX)

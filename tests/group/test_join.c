@@ -52,15 +52,20 @@ static void start(unsigned which, const struct environment *e, const char *const
 	process_start(&members[which], e->list, argv);
 }
 
+static void add_place(struct environment *e, unsigned rank, unsigned size, unsigned port)
+{
+	add(e, "WEFT_BOOTSTRAP=127.0.0.1:%u", port);
+	add(e, "WEFT_RANK=%u", rank);
+	add(e, "WEFT_SIZE=%u", size);
+}
+
 /* Start rank @rank of @size, by hand, where rank 0 is at @port. */
 static void start_by_hand(unsigned which, unsigned rank, unsigned size, unsigned port,
 			  const char *timeout, const char *const *arguments)
 {
 	struct environment e = { 0 };
 
-	add(&e, "WEFT_BOOTSTRAP=127.0.0.1:%u", port);
-	add(&e, "WEFT_RANK=%u", rank);
-	add(&e, "WEFT_SIZE=%u", size);
+	add_place(&e, rank, size, port);
 	if (timeout)
 		add(&e, "WEFT_JOIN_TIMEOUT=%s", timeout);
 	start(which, &e, arguments);
@@ -248,6 +253,30 @@ static void manual_nodes_join(void **state)
 	for (unsigned i = 0; i < RANKS; i++)
 		start_by_hand(i, i, RANKS, port, NULL, manual);
 	all_met(RANKS, "address");
+}
+
+static void nodes_join_with_the_security_that_their_programs_ask_for(void **state)
+{
+	static const char *const keyed[] = { "--keyed", NULL };
+	char tool[512], folder[] = "/tmp/weft-test-join-XXXXXX", key[64];
+	const char *const make_key[] = { process_path("weft", tool), "key", "new", key, NULL };
+	unsigned port = a_port();
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(key, sizeof(key), "%s/key", folder);
+	process_start(&members[0], NULL, make_key);
+	ends_well(0);
+	process_stop(&members[0]);
+	for (unsigned i = 0; i < RANKS; i++) {
+		struct environment e = { 0 };
+
+		add(&e, "WEFT_KEY_FILE=%s", key);
+		add_place(&e, i, RANKS, port);
+		start(i, &e, keyed);
+	}
+	all_met(RANKS, "address");
+	assert_int_equal(unlink(key) || rmdir(folder), 0);
 }
 
 /* More groups than rank 0 has ports: its server leaves when all have heard. */
@@ -485,6 +514,8 @@ int main(void)
 		cmocka_unit_test_teardown(
 			a_launcher_asked_for_by_name_must_have_started_the_process, stop_all),
 		cmocka_unit_test_teardown(manual_nodes_join, stop_all),
+		cmocka_unit_test_teardown(nodes_join_with_the_security_that_their_programs_ask_for,
+					  stop_all),
 		cmocka_unit_test_teardown(processes_join_several_groups_by_their_names, stop_all),
 		cmocka_unit_test_teardown(rank_0_passes_over_a_port_that_is_taken, stop_all),
 		cmocka_unit_test_teardown(

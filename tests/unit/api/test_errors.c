@@ -160,6 +160,18 @@ static void an_address_to_listen_on_is_host_and_port(void **state)
 	}
 }
 
+static void a_security_that_there_is_not_is_refused(void **state)
+{
+	struct weft_node_options options = over_tcp();
+	struct outcome o;
+
+	(void)state;
+	options.security = (enum weft_security)(WEFT_SECURITY_SEALED + 1);
+	o = open_with(NULL, NULL, &options);
+	assert_int_equal(o.err, -EINVAL);
+	assert_says(o.text, "security number 4");
+}
+
 static void options_must_have_a_size_this_version_can_honour(void **state)
 {
 	struct longer later = { .known = over_tcp() };
@@ -721,6 +733,7 @@ int main(void)
 		cmocka_unit_test(beyond_loopback_needs_a_word),
 		cmocka_unit_test(an_address_that_is_taken_is_named),
 		cmocka_unit_test(an_address_to_listen_on_is_host_and_port),
+		cmocka_unit_test(a_security_that_there_is_not_is_refused),
 		cmocka_unit_test(options_must_have_a_size_this_version_can_honour),
 		cmocka_unit_test(a_provider_that_is_not_there_is_named),
 		cmocka_unit_test(a_setting_out_of_its_limits_is_named),
