@@ -76,8 +76,8 @@ struct weft_node_options {
 /*
  * Open a node, whose door listens when the function returns.  Returns @node owned: free it with
  * weft_node_close().  -EINVAL: an option is wrong.  -ENODATA: no provider fits.  -EACCES: an
- * address beyond loopback without WEFT_SECURITY=open.  -EADDRINUSE: the address is taken.
- * -EEXIST: two services of one name.  -ELIBACC, -ELIBBAD: as weft_info_open().
+ * address beyond loopback without credentials or WEFT_SECURITY=open.  -EADDRINUSE: the address is
+ * taken.  -EEXIST: two services of one name.  -ELIBACC, -ELIBBAD: as weft_info_open().
  *
  * Threads: any; the first node of a process, or what weft_info_open() asks before, sets variables
  * of libfabric, so that other threads of the program must not use the environment meanwhile.
@@ -328,7 +328,7 @@ WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *co
 
 /*
  * Print what the node holds, which operation waits for whom, and what happened last.  The dump is
- * made from outside, and has less, when the node's thread does not answer within a second.
+ * made from outside, and has less, when the node's thread gets no further for a second.
  * Threads: any, callback.
  */
 WEFT_API int weft_dump(struct weft_node *node, FILE *out);
