@@ -105,7 +105,7 @@ void wf_probe_list(struct wf_link *link)
 	struct wf_engine *engine = link->engine;
 
 	link->probe.pair_count = link->probe.pair_at = 0;
-	link->probe.frame_bytes = UINT32_MAX;
+	link->probe.frame_bytes = engine->frame_bytes; /* what a frame has memory for */
 	for (uint32_t mine = 0; mine < engine->rail_count; mine++) {
 		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 			if (pair_fits(link, mine, theirs, NULL))
@@ -118,7 +118,7 @@ void wf_probe_list(struct wf_link *link)
 		}
 	}
 	/* A seal comes behind the records. */
-	if (link->seals.known && link->probe.pair_count)
+	if (link->seals.known)
 		link->probe.frame_bytes -= WF_FRAME_SEAL_BYTES;
 }
 
@@ -525,6 +525,15 @@ void wf_probe_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 		wf_probe_next(link, why);
 }
 
+/* Is our rail @on one of those over which @link may come up? */
+static bool is_paired(const struct wf_link *link, const struct wf_engine_rail *on)
+{
+	for (uint32_t i = 0; i < link->probe.pair_count; i++)
+		if (&link->engine->rails[link->probe.pairs[i].mine] == on)
+			return true;
+	return false;
+}
+
 /* Take a connection request on a connected rail: it must name a link, and prove that it may. */
 void wf_probe_request(struct wf_engine *engine, struct wf_engine_rail *on,
 		      const struct wf_rail_event *ev)
@@ -533,7 +542,7 @@ void wf_probe_request(struct wf_engine *engine, struct wf_engine_rail *on,
 	struct wf_link *link = wf_request_get(engine, on, ev->bytes, ev->count, &epoch, &lane);
 	struct wf_error e;
 
-	if (!link || (int32_t)(epoch - link->probe.epoch) < 0) {
+	if (!link || (int32_t)(epoch - link->probe.epoch) < 0 || !is_paired(link, on)) {
 		wf_counters_add(&engine->counters.frames_refused, 1);
 		goto reject;
 	}

@@ -10,10 +10,12 @@ import socket
 import struct
 import time
 
+import credentials
 import door
 import rail
 from attack import STRANGERS_BYTES, attack
 from attacks_door import LIMIT, close_all, connect_many, raise_files
+from peer import Peer
 
 
 def tcp_rail(field):
@@ -87,3 +89,21 @@ def rail_tokens(field):
             pass
         count += 1
     return '%d requests' % count
+
+
+@attack('a request for a rail on which the two have not agreed is rejected')
+def rail_not_agreed(field):
+    # A peer that has no rail, and one whose rail is of no provider that the node has.
+    offers = [[], [door.rail(**dict(rail.facts(), provider='none'))]]
+    for rails in offers:
+        peer = Peer(field.address, up=False, rails=rails)
+        facts = peer.place()[1]
+        if credentials.is_keyed():
+            peer.take_keys()
+        try:
+            peer.rail = rail.Rail(facts['address'], peer.request(facts['address']), 1000)
+            field.expect(False, 'a rail that nobody agreed on is taken')
+        except rail.Broken:
+            pass
+        peer.close()
+    return '%d requests' % len(offers)
