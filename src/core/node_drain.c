@@ -60,9 +60,8 @@ static void wait_manual(struct weft_node *node, uint64_t until_ns)
 {
 	struct wf_worker *worker = &node->workers[0];
 
-	do
+	while (!atomic_load(&node->forked) && !is_over(node) && worker->engine.loop.now_ns < until_ns)
 		wf_turn_until(worker, until_ns);
-	while (!atomic_load(&node->forked) && !is_over(node) && worker->engine.loop.now_ns < until_ns);
 }
 
 int wf_node_drain(struct weft_node *node, uint64_t timeout_ns)

@@ -9,10 +9,13 @@
 
 #define ASK_NS (50 * WF_NS_PER_US) /* a turn takes less, unless the thread is busy */
 
-/* Leave the loop of @worker to its thread. */
-static void give(struct wf_worker *worker)
+/* Leave the loop of @worker to its thread, which may wait for this one to come back if it @may. */
+static void give(struct wf_worker *worker, bool may)
 {
-	bool alone = !atomic_load(&worker->node->waiting) && !atomic_load(&worker->node->sleepers);
+	const struct wf_loop *loop = &worker->engine.loop;
+	bool alone = may && !atomic_load(&worker->node->waiting) &&
+		     !atomic_load(&worker->node->sleepers) && wf_inbox_empty(&loop->inbox) &&
+		     wf_list_empty(&loop->notices);
 
 	atomic_store_explicit(&worker->guest, 0, memory_order_relaxed);
 	if (wf_baton_give(&worker->baton, wf_clock_now(), alone))
@@ -32,15 +35,24 @@ static void run_here(struct wf_worker *worker, struct wf_loop_task *task, uint64
 	wf_engine_flush(&worker->engine);
 }
 
-/* Run @task in the place of the worker's thread, if that expects this one.  False: it does not. */
+/*
+ * Run @task in the place of the worker's thread, if that expects this one.  False: it does not, or
+ * the task would overtake others, or the loop must turn: a guest that only submits keeps the
+ * worker's thread away.
+ */
 static bool run_as_guest(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
 {
+	bool runs;
+
 	if (worker->node->manual || !wf_baton_resume(&worker->baton, now_ns))
 		return false;
 	begin_visit(worker);
-	run_here(worker, task, now_ns);
-	give(worker);
-	return true;
+	runs = wf_inbox_empty(&worker->engine.loop.inbox) &&
+	       now_ns - worker->turned_ns < WF_BATON_ALONE_NS;
+	if (runs)
+		run_here(worker, task, now_ns);
+	give(worker, runs);
+	return runs;
 }
 
 /* Take the baton of @worker, for which its thread is asked until @until_ns at most. */
@@ -74,10 +86,10 @@ bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 	wf_loop_wake(loop);
 	loop->busy_ns = wf_clock_now();
 	while (!(ended = over(ctx)) && loop->now_ns < until_ns && wf_loop_spin(loop))
-		;
+		worker->turned_ns = loop->now_ns;
 	/* In a child that a callback forked the lock may be held for ever. */
 	if (!loop->forked)
-		give(worker);
+		give(worker, true);
 	return ended;
 }
 
@@ -95,6 +107,7 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 	}
 	/* A callback inside the task may begin another operation, which waits as inside a poll. */
 	wf_worker_polls(worker, true);
+	wf_loop_catch_up(&worker->engine.loop);
 	run_here(worker, task, now_ns);
 	wf_worker_polls(worker, false);
 	/* A loop that has armed the node before is about to sleep on an old state. */

@@ -50,6 +50,7 @@ struct wf_worker {
 	atomic_bool polling;      /* the thread is inside a turn of the loop; set after @thread */
 	struct wf_baton baton;    /* the right to turn the loop of a threaded node */
 	_Atomic uintptr_t guest;  /* thread that turns the loop in the place of @thread; 0: none */
+	uint64_t turned_ns;       /* a guest's last turn; for who has the baton */
 	unsigned ended_count;     /* operations that ended in this turn */
 	/* For operations that callbacks of @thread make, and nobody else: */
 	struct weft_op *spare_ops[WF_OP_KINDS]; /* NULL: none */

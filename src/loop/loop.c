@@ -57,14 +57,14 @@ void wf_loop_submit_inside(struct wf_loop *l, struct wf_loop_task *task)
 	(void)wf_inbox_put(&l->inbox, &task->node);
 }
 
-/* Run at most TASKS_MAX tasks, and none that they submit.  Returns how many ran. */
-static int run_tasks(struct wf_loop *l)
+/* Run at most @max tasks, and none that they submit.  Returns how many ran. */
+static int run_tasks(struct wf_loop *l, int max)
 {
 	struct wf_inbox_node *node;
 	int count = 0;
 
 	wf_inbox_take(&l->inbox);
-	while (count < TASKS_MAX && (node = wf_inbox_next(&l->inbox))) {
+	while (count < max && (node = wf_inbox_next(&l->inbox))) {
 		struct wf_loop_task *task = WF_CONTAINER(node, struct wf_loop_task, node);
 
 		task->run(task); /* the task may be gone now */
@@ -96,12 +96,19 @@ int wf_loop_tell(struct wf_loop *l)
 	return run_notices(l, INT_MAX);
 }
 
+void wf_loop_catch_up(struct wf_loop *l)
+{
+	/* First what the last turn has left, and then what has come since. */
+	for (unsigned i = 0; i < 2 && !wf_inbox_empty(&l->inbox); i++)
+		(void)run_tasks(l, INT_MAX);
+}
+
 bool wf_loop_drain(struct wf_loop *l)
 {
 	bool any = false;
 
 	/* Notices may begin operations that end in further notices. */
-	while (run_tasks(l) + run_notices(l, NOTICES_MAX))
+	while (run_tasks(l, TASKS_MAX) + run_notices(l, NOTICES_MAX))
 		any = true;
 	return any;
 }
@@ -155,7 +162,7 @@ static int tell_and_send(struct wf_loop *l)
 		return count;
 	if (!wf_inbox_empty(&l->inbox)) {
 		wf_loop_tick(l); /* the callbacks may have taken long */
-		count += run_tasks(l);
+		count += run_tasks(l, TASKS_MAX);
 	}
 	l->client->send(l->ctx);
 	return count;
@@ -176,7 +183,7 @@ int wf_loop_poll(struct wf_loop *l)
 	if (l->now_ns - l->look_ns >= LOOK_NS)
 		wf_loop_woken(l);
 	count += (int)wf_timer_run(&l->timers, l->now_ns, TIMERS_MAX);
-	count += run_tasks(l);
+	count += run_tasks(l, TASKS_MAX);
 	/* Run notices before the last send: what a callback sends leaves with what led to it. */
 	count += tell_and_send(l);
 	if (count)

@@ -120,9 +120,8 @@ int wf_loop_round(struct wf_loop *l, uint64_t until_ns, uint64_t *sleep_ns);
 bool wf_loop_spin(struct wf_loop *l);
 
 /*
- * Sleep until @until_ns, at most, and write down what has happened; wf_loop_slept() takes it.
- * Nothing else of the loop is touched: another thread may turn it meanwhile, and then nobody takes
- * it.
+ * Sleep until @until_ns, at most, and write down what has happened for wf_loop_slept().  Another
+ * thread may turn the loop meanwhile, and then nobody takes it.
  */
 struct wf_loop_sleep {
 	uint64_t began_ns;
@@ -168,6 +167,7 @@ bool wf_loop_drain(struct wf_loop *l);
 /* Run @task in a turn.  Borrows @task until it runs.  Threads: any, callback. */
 void wf_loop_submit(struct wf_loop *l, struct wf_loop_task *task);
 void wf_loop_submit_inside(struct wf_loop *l, struct wf_loop_task *task); /* Threads: owner */
+void wf_loop_catch_up(struct wf_loop *l); /* run what was submitted, outside a turn.  Threads: owner */
 
 /* End a sleep in wf_loop_sleep(), for which the loop need not be armed.  Threads: any, callback. */
 static inline void wf_loop_kick(struct wf_loop *l)

@@ -98,11 +98,58 @@ static void operations_of_a_dead_peer_end_in_parts_and_let_a_call_through(void *
 	wf_world_end();
 }
 
+#define ORDERED 500u /* more than a turn begins */
+
+static uint32_t numbers[ORDERED + 1], got[ORDERED + 1];
+static struct wf_flight sends[ORDERED + 1], receives[ORDERED + 1];
+static bool begun;
+
+static void send_number(unsigned i)
+{
+	numbers[i] = i;
+	wf_flight_send(&sends[i], 0, 1, 1, &numbers[i], sizeof(numbers[i]), 20 * S);
+}
+
+static void send_many(struct weft_op *op, void *arg)
+{
+	(void)op;
+	(void)arg;
+	for (unsigned i = 0; i < ORDERED; i++)
+		send_number(i);
+	begun = true;
+}
+
+static void a_send_outside_a_turn_follows_those_that_a_callback_has_begun(void **state)
+{
+	const struct weft_op_options options = { .size = sizeof(options), .done = send_many };
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	assert_int_equal(weft_ping(wf_world_peer(0, 1), &options, NULL), 0);
+	while (!begun) {
+		wf_world_poll(1);
+		wf_world_poll(0);
+		wf_fake_clock_set(wf_clock_now() + MS / 10);
+	}
+	send_number(ORDERED);
+	for (unsigned i = 0; i <= ORDERED; i++)
+		wf_flight_receive(&receives[i], 1, 0, 1, &got[i], sizeof(got[i]), 20 * S);
+	wf_flight_land(receives, ORDERED + 1, 20 * S);
+	wf_flight_land(sends, ORDERED + 1, 20 * S);
+	for (unsigned i = 0; i <= ORDERED; i++)
+		assert_int_equal(got[i], i);
+	wf_flight_free(receives, ORDERED + 1);
+	wf_flight_free(sends, ORDERED + 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operations_that_time_out_at_once_let_a_call_through),
 		cmocka_unit_test(operations_of_a_dead_peer_end_in_parts_and_let_a_call_through),
+		cmocka_unit_test(a_send_outside_a_turn_follows_those_that_a_callback_has_begun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
