@@ -16,6 +16,7 @@ struct wf_conn *wf_conn_new(struct wf_conn_lists *lists)
 		return NULL;
 	c->lists = lists;
 	wf_list_init(&c->node);
+	wf_list_init(&c->more_node);
 	return c;
 }
 
@@ -163,6 +164,7 @@ void wf_conn_bury(struct wf_conn *c)
 	if (!c->dialling)
 		drain(c);
 	wf_byte_stream_close(&c->stream);
+	wf_list_remove(&c->more_node);
 	stand_in(c, &c->lists->dead);
 	if (!c->lists->polling)
 		wf_conn_reap(c->lists);
@@ -181,6 +183,7 @@ void wf_conn_move(struct wf_conn *from, struct wf_conn *to)
 	from->stream = (struct wf_byte_stream){ 0 };
 	from->in = (struct wf_conn_in){ 0 };
 	from->sent = from->got = (struct wf_conn_first){ .over = true };
+	wf_list_remove(&from->more_node);
 	stand_in(from, &from->lists->dead);
 }
 

@@ -26,6 +26,7 @@ struct wf_conn_lists {
 	struct wf_list owned;
 	struct wf_list closing;
 	struct wf_list dead; /* dead conns, kept while events may still name them */
+	struct wf_list more; /* conns whose sessions hold bytes that no event tells of */
 	unsigned stranger_count, guest_count;
 	struct wf_crowd crowd;    /* strangers and guests, by their sources */
 	bool polling; /* a poll runs: dead conns are freed at its end */
@@ -52,6 +53,7 @@ struct wf_conn_out {
 
 struct wf_conn {
 	struct wf_list node;
+	struct wf_list more_node; /* in lists->more, or in no list */
 	struct wf_conn_lists *lists;
 	struct wf_byte_stream stream; /* closed: the conn is dead */
 	void *owner;

@@ -19,13 +19,20 @@ void wf_crowd_init(struct wf_crowd *c)
 		c->sources[i].credit = WF_CROWD_BURST;
 }
 
-/* Get the host part of @from, in its shortest form; "": there is none. */
+/*
+ * Get the host part of @from, in its shortest form; "": there is none.  A socket of both families
+ * has the hosts of IPv4 in one network of IPv6.
+ */
 static void host_of(const char *from, char host[WF_SOCKET_ADDRESS_BYTES])
 {
+	static const char mapped[] = "::ffff:";
+	size_t bytes = sizeof(mapped) - 1;
 	uint16_t port;
 
 	if (wf_socket_split(from, host, WF_SOCKET_ADDRESS_BYTES, &port, NULL))
 		host[0] = '\0';
+	if (!strncmp(host, mapped, bytes) && strchr(host, '.'))
+		memmove(host, host + bytes, strlen(host + bytes) + 1);
 }
 
 uint32_t wf_crowd_source(const struct wf_crowd *c, const char *from)

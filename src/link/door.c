@@ -16,6 +16,8 @@
 #define ACCEPTS_MAX 16
 /* Messages of one connection in one poll: others have their turn then. */
 #define MESSAGES_MAX 16
+/* Steps of strangers' handshakes in one poll: one by a long key of RSA takes a millisecond. */
+#define SHAKES_MAX 4
 /* Pause with no descriptor left and no stranger to evict; not tuned. */
 #define ACCEPT_PAUSE_NS (100 * WF_NS_PER_MS)
 
@@ -24,6 +26,7 @@ struct wf_door {
 	struct wf_socket_set *set;
 	struct wf_socket *listener; /* owner NULL; of a stream, its conn.  NULL: no listener */
 	struct wf_conn_lists lists;
+	unsigned shakes_left; /* steps of handshakes that this poll may still take */
 	uint64_t accept_ns; /* when to accept again; 0: connections are accepted */
 	bool crowded;       /* none is accepted before there is room, or that time */
 	char address[WF_SOCKET_ADDRESS_BYTES];
@@ -49,6 +52,7 @@ int wf_door_open(const struct wf_door_config *config, struct wf_door **door, str
 	wf_crowd_init(&d->lists.crowd);
 	wf_list_init(&d->lists.closing);
 	wf_list_init(&d->lists.dead);
+	wf_list_init(&d->lists.more);
 	err = wf_socket_set_open(&d->set, e);
 	if (err)
 		goto free_door;
@@ -122,6 +126,8 @@ uint64_t wf_door_next_ns(const struct wf_door *door)
 {
 	uint64_t ns = WF_MIN(soonest(&door->lists.strangers), soonest(&door->lists.closing));
 
+	if (!wf_list_empty(&door->lists.more))
+		return 0;
 	return door->accept_ns ? WF_MIN(ns, door->accept_ns) : ns;
 }
 
@@ -183,13 +189,8 @@ static void read_conn(struct wf_door *door, struct wf_conn *conn)
 	struct wf_error e = { 0 };
 	struct wf_greet greet;
 
-	for (int i = 0; conn->stream.socket; i++) {
-		int err;
-
-		/* No event tells of bytes that a session holds: a record of TLS at most. */
-		if (i >= MESSAGES_MAX && !wf_byte_stream_holds(&conn->stream))
-			return;
-		err = wf_conn_read(conn, &greet, &e);
+	for (int i = 0; i < MESSAGES_MAX; i++) {
+		int err = wf_conn_read(conn, &greet, &e);
 
 		if (err == -EAGAIN)
 			return;
@@ -199,7 +200,12 @@ static void read_conn(struct wf_door *door, struct wf_conn *conn)
 		}
 		if (!conn->closing)
 			door->config.events->message(door->config.ctx, conn, &greet);
+		if (!conn->stream.socket)
+			return;
 	}
+	/* No event tells of bytes that a session holds, and those of a busy one never end. */
+	if (wf_byte_stream_holds(&conn->stream) && wf_list_empty(&conn->more_node))
+		wf_list_append(&door->lists.more, &conn->more_node);
 }
 
 /* Begin the handshake with a stranger, or with the node that was dialled. */
@@ -290,8 +296,14 @@ static void serve(struct wf_door *door, struct wf_conn *conn, unsigned ready)
 		finish_dial(door, conn);
 		return;
 	}
-	if (conn->stream.shaking && !shake(door, conn))
-		return;
+	if (conn->stream.shaking) {
+		/* The event comes again: a step may cost a signature, before the peer proves anything. */
+		if (!door->shakes_left)
+			return;
+		door->shakes_left--;
+		if (!shake(door, conn))
+			return;
+	}
 	if (conn->torn) {
 		wf_error_set(&e, -ENOMEM, "a message to %s: out of memory", conn->remote);
 		end(door, conn, &e);
@@ -426,6 +438,17 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	return true;
 }
 
+/* Go on with the conns whose sessions hold bytes. */
+static void serve_more(struct wf_door *door)
+{
+	WF_LIST_EACH_OF_NOW(node, &door->lists.more) {
+		struct wf_conn *conn = WF_CONTAINER(node, struct wf_conn, more_node);
+
+		wf_list_remove(node);
+		serve(door, conn, WF_SOCKET_READABLE);
+	}
+}
+
 static void accept_all(struct wf_door *door, uint64_t now_ns)
 {
 	for (int i = 0; i < ACCEPTS_MAX; i++)
@@ -454,6 +477,8 @@ void wf_door_poll(struct wf_door *door, uint64_t now_ns)
 	if (door->accept_ns && now_ns >= door->accept_ns)
 		go_on(door);
 	door->lists.polling = true;
+	door->shakes_left = SHAKES_MAX;
+	serve_more(door);
 	count = wf_socket_set_poll(door->set, events, EVENTS_MAX);
 	for (int i = 0; i < count; i++) {
 		if (events[i].owner)

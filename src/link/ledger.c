@@ -51,6 +51,11 @@ uint64_t wf_ledger_bound(const struct wf_link *link)
 	return WF_MAX(most, (uint64_t)WF_LEDGER_LEAST_BYTES) / 2;
 }
 
+bool wf_ledger_owes_most(const struct wf_link *link)
+{
+	return !wf_ledger_has_room(link, WF_LEDGER_OWED);
+}
+
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 {
 	uint64_t owed = link->account.bytes[WF_LEDGER_OWED], least = WF_LEDGER_LEAST_BYTES / 2;

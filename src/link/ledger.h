@@ -56,6 +56,9 @@ void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_
 /* Returns the most that a side of the account of @link may hold as things stand. */
 uint64_t wf_ledger_bound(const struct wf_link *link);
 
+/* Is as much kept for the peer of @link to take as may be? */
+bool wf_ledger_owes_most(const struct wf_link *link);
+
 /* May a call begin for which @bytes are kept? */
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);
 

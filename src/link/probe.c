@@ -105,7 +105,7 @@ void wf_probe_list(struct wf_link *link)
 	struct wf_engine *engine = link->engine;
 
 	link->probe.pair_count = link->probe.pair_at = 0;
-	link->probe.frame_bytes = engine->frame_bytes; /* what a frame has memory for */
+	link->probe.frame_bytes = engine->frame_bytes; /* the memory of a frame */
 	for (uint32_t mine = 0; mine < engine->rail_count; mine++) {
 		for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++) {
 			if (pair_fits(link, mine, theirs, NULL))

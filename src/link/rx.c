@@ -32,7 +32,8 @@ static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack
 static bool is_answered(uint8_t type)
 {
 	return type == WF_RECORD_CALL || type == WF_RECORD_ECHO || type == WF_RECORD_RESUME ||
-	       type == WF_RECORD_SEAL || type == WF_RECORD_SEALED;
+	       type == WF_RECORD_SEAL || type == WF_RECORD_SEALED || type == WF_RECORD_ASK ||
+	       type == WF_RECORD_PUSH;
 }
 
 /*

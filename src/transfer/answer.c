@@ -56,6 +56,9 @@ int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_a
 
 	if (find(link, body->offer, hash))
 		return -EBADMSG;
+	/* The answer to this one would be more of what the peer does not take: let it come again. */
+	if (wf_ledger_owes_most(link))
+		return -ENOMEM;
 	a = new_answer(link, body->offer, body->priority);
 	if (!a)
 		return -ENOMEM;

@@ -62,6 +62,7 @@ class Receiver:
 
     def __init__(self, field, place):
         self.field, self.peer, self.calls = field, Peer(field.address), itertools.count(1)
+        self.peer.gives_back = True     # a node that keeps much of a flood asks for credits
         introduce(field, place, self.peer)
         self.offer = None
 

@@ -10,6 +10,7 @@ import time
 
 import door
 from attack import STRANGERS_BYTES, attack
+from peer import Peer
 
 # This process holds more connections than the node it attacks may have.
 FILES = 15000
@@ -265,4 +266,16 @@ def long_messages(field):
             pass
         d.close()
         count += 1
+    return '%d messages' % count
+
+
+@attack('messages without end at the door of a link that is up keep nobody waiting', quick=1.5)
+def door_messages(field):
+    peer, count = Peer(field.address), 0
+    # Answers to heartbeats, to which nothing is said.
+    beats = door.envelope(door.message('beat', number=1, answer=1)) * 1000
+    while field.on():
+        peer.door.send_bytes(beats)
+        count += 1000
+    peer.close()
     return '%d messages' % count

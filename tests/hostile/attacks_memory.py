@@ -102,6 +102,21 @@ def deaf_resume(field):
                         for n in itertools.count()), 'questions')
 
 
+@attack('refusals of loans and of puts that are never taken stay few', quick=1.5)
+def deaf_asks(field):
+    nowhere = bytes(24)     # the name of no window
+    records = ((frames.record(frames.ASK, frames.ask(n, nowhere, 0, 16)) if n % 2 else
+                frames.record(frames.PUSH, frames.push(nowhere, n, frames.PUSH_NOTED)))
+               for n in itertools.count(1))
+    return deaf(field, records, 'records')
+
+
+@attack('refusals of offers in a step that is over and that are never taken stay few', quick=False)
+def deaf_offers(field):
+    offers = (frames.offered_tensor(7, b'k', n) for n in itertools.count(1))
+    return deaf(field, itertools.chain([frames.abort(7)], offers), 'offers')
+
+
 @attack('replies kept for attempts that may come again are limited', quick=False)
 def kept_replies(field):
     peer = Peer(field.address)

@@ -54,6 +54,25 @@ static void sources_are_told_apart(void **state)
 	assert_in_range(same, 0, 10);
 }
 
+static void hosts_of_ipv4_are_themselves_at_a_socket_of_both_families(void **state)
+{
+	uint32_t first;
+	unsigned same = 0;
+
+	(void)state;
+	wf_crowd_init(&crowd);
+	first = wf_crowd_source(&crowd, "[::ffff:10.0.0.1]:5");
+	assert_int_equal(first, wf_crowd_source(&crowd, "10.0.0.1:5"));
+	for (unsigned i = 2; i < 100; i++) {
+		char from[32];
+
+		(void)snprintf(from, sizeof(from), "[::ffff:10.0.0.%u]:5", i);
+		same += wf_crowd_source(&crowd, from) == first;
+	}
+	assert_in_range(same, 0, 10);
+	assert_int_equal(come("[::ffff:127.0.0.1]:5", 10000, START_NS), 10000);
+}
+
 static void a_burst_comes_in_and_then_so_many_a_second(void **state)
 {
 	(void)state;
@@ -81,6 +100,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_source_is_one_whatever_its_port),
 		cmocka_unit_test(sources_are_told_apart),
+		cmocka_unit_test(hosts_of_ipv4_are_themselves_at_a_socket_of_both_families),
 		cmocka_unit_test(a_burst_comes_in_and_then_so_many_a_second),
 		cmocka_unit_test(loopback_has_no_limit),
 	};
