@@ -33,6 +33,7 @@ int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct 
 	}
 	wf_list_append(&rail->queues.all, &cq->node);
 	wf_list_append(&rail->queues.warm, &cq->warm_node);
+	rail->queues.warm_count++;
 	rail->queues.empty = false;
 	return 0;
 }
@@ -44,6 +45,7 @@ void wf_cq_warm(struct wf_rail *rail, struct wf_cq *cq)
 	if (!wf_list_empty(&cq->warm_node))
 		return;
 	wf_list_append(&rail->queues.warm, &cq->warm_node);
+	rail->queues.warm_count++;
 	rail->queues.cold_count--;
 }
 
@@ -52,6 +54,7 @@ void wf_cq_cool(struct wf_rail *rail, struct wf_cq *cq)
 	if (!rail->wait.pollfd || !cq->id)
 		return;
 	wf_list_remove(&cq->warm_node);
+	rail->queues.warm_count--;
 	rail->queues.cold_count++;
 }
 
@@ -63,6 +66,7 @@ void wf_cq_close(struct wf_rail *rail, struct wf_cq *cq)
 	wf_wait_remove(rail, cq);
 	wf_cq_warm(rail, cq);
 	wf_list_remove(&cq->warm_node);
+	rail->queues.warm_count--;
 	wf_list_remove(&cq->node);
 	WF_RAIL_CALL(rail, fi_close, &cq->fid->fid);
 	cq->fid = NULL;

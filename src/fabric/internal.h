@@ -107,6 +107,7 @@ struct wf_rail_own {
 struct wf_rail_queues {
 	struct wf_list all;
 	struct wf_list warm;  /* queues that each look reads */
+	uint32_t warm_count;
 	uint32_t cold_count;  /* queues of @all that are not warm */
 	bool empty;           /* the last look has found nothing, and all of what comes since rings */
 	struct wf_cq cq;      /* queue of all endpoints; fid is NULL where each has its own */

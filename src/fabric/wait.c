@@ -4,7 +4,8 @@
  *
  * A queue with much traffic is warm: it is read all the time, and is not even watched until the
  * next sleep.  A queue in which several looks in a row have found nothing is cold, if all its
- * descriptors are known, and is read again only after a descriptor has news.
+ * descriptors are known, and is read again only after a descriptor has news.  The more queues are
+ * warm the fewer looks those are: each look reads all of them, by a system call for each.
  */
 #include "fabric/internal.h"
 
@@ -17,7 +18,8 @@
 /* Completions without a sleep after which a queue is not watched; not tuned. */
 #define HEARD_MAX 4
 
-#define EMPTY_MAX 256 /* looks at a queue that find nothing until it is cold; not tuned */
+/* Reads of warm queues that find nothing, of all of them, until a queue is cold; not tuned. */
+#define EMPTY_MAX 256
 
 #define QUEUES_MAX (1u << 20)
 
@@ -277,7 +279,7 @@ int wf_wait_again(struct wf_rail *rail)
 void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq)
 {
 	/* The only warm queue costs less to read than to be told about. */
-	if (++cq->empty < EMPTY_MAX || rail->queues.warm.next == rail->queues.warm.prev)
+	if (rail->queues.warm_count == 1 || ++cq->empty < EMPTY_MAX / rail->queues.warm_count)
 		return;
 	if (rail->wait.pollfd && !watch_again(rail, cq))
 		wf_cq_cool(rail, cq);
