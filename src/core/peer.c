@@ -14,6 +14,7 @@
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
+#include "core/peer_change.h"
 #include "core/worker.h"
 
 /*
@@ -222,6 +223,7 @@ static void move(struct weft_peer *peer, struct wf_worker *to)
 
 	if (!peer->address[0] && !peer->moved_address)
 		peer->moved_address = strdup(wf_link_real(peer->link)->address);
+	wf_peer_change_move(peer, to);
 	set_link(peer, NULL, to);
 	if (peer->home.engine) {
 		wf_directory_leave(d, &peer->home);

@@ -115,6 +115,21 @@ static void look(struct wf_loop_task *task)
 	defer(c, at);
 }
 
+void wf_peer_change_move(struct weft_peer *peer, struct wf_worker *to)
+{
+	struct wf_peer_change *c = peer->change;
+
+	if (!c || !c->due)
+		return;
+	wf_list_remove(&c->notice.node);
+	c->due = false;
+	if (atomic_exchange(&c->looking, true))
+		return; /* that task finds its way */
+	c->worker = to;
+	c->look_task.run = look;
+	wf_loop_submit(&to->engine.loop, &c->look_task);
+}
+
 int wf_peer_change_listen(struct weft_peer *peer, struct wf_peer_change_listener listener)
 {
 	struct weft_node *node = peer->owner;

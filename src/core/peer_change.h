@@ -30,6 +30,9 @@ int wf_peer_change_listen(struct weft_peer *peer, struct wf_peer_change_listener
 void wf_peer_change_note(struct wf_worker *worker, const struct wf_link *link,
 			 const struct wf_error *e);
 
+/* Let worker @to tell what @peer, which moves there, is yet to tell.  Under the node's lock. */
+void wf_peer_change_move(struct weft_peer *peer, struct wf_worker *to);
+
 /* Free @change, whose node has no worker any more.  Accepts NULL. */
 void wf_peer_change_free(struct wf_peer_change *change);
 
