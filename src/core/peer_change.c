@@ -124,7 +124,7 @@ void wf_peer_change_move(struct weft_peer *peer, struct wf_worker *to)
 	wf_list_remove(&c->notice.node);
 	c->due = false;
 	if (atomic_exchange(&c->looking, true))
-		return; /* that task finds its way */
+		return; /* the task that looks finds its way */
 	c->worker = to;
 	c->look_task.run = look;
 	wf_loop_submit(&to->engine.loop, &c->look_task);

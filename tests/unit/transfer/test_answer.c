@@ -55,6 +55,7 @@ static int set_up(void **state)
 	(void)state;
 	withdrawn_count = lost_count = 0;
 	engine.directory = &directory;
+	engine.options.peer_bytes = 1ull << 40;
 	for (size_t i = 0; i < WF_COUNT(links); i++) {
 		links[i] = (struct wf_link){ .engine = &engine, .state = WF_LINK_TRYING,
 					     .refs = 1 };
@@ -175,6 +176,21 @@ static uint64_t work_ns(struct wf_link *link)
 	return best;
 }
 
+static void an_offer_waits_while_its_peer_takes_no_answers(void **state)
+{
+	const struct wf_body body = { .offer = 2 };
+	struct wf_answer *first = open_offer(&links[0], 1), *answer;
+
+	(void)state;
+	engine.options.peer_bytes = 0;
+	wf_ledger_charge(&links[0], WF_LEDGER_OWED, MIB);
+	assert_int_equal(wf_answer_open(&links[0], &body, &answer), -ENOMEM);
+	wf_ledger_discharge(&links[0], WF_LEDGER_OWED, MIB);
+	assert_int_equal(wf_answer_open(&links[0], &body, &answer), 0);
+	wf_answer_close(answer);
+	wf_answer_close(first);
+}
+
 static void an_offer_costs_the_same_beside_a_million(void **state)
 {
 	uint64_t few_ns, many_ns;
@@ -200,6 +216,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(offers_end_with_their_peer_and_leave_no_memory,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_offer_waits_while_its_peer_takes_no_answers, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(an_offer_costs_the_same_beside_a_million, set_up,
 						tear_down),
 	};
