@@ -107,6 +107,7 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 	}
 	/* A callback inside the task may begin another operation, which waits as inside a poll. */
 	wf_worker_polls(worker, true);
+	wf_loop_tick_at(&worker->engine.loop, now_ns);
 	wf_loop_catch_up(&worker->engine.loop);
 	run_here(worker, task, now_ns);
 	wf_worker_polls(worker, false);

@@ -322,6 +322,7 @@ void wf_worker_end(struct wf_worker *worker)
 	wf_worker_polls(worker, true);
 	wf_server_call_close(&worker->serving);
 	/* Submitted operations begin, so that they can end, and answers to calls leave. */
+	wf_loop_tick(&worker->engine.loop);
 	wf_loop_catch_up(&worker->engine.loop);
 	wf_loop_poll(&worker->engine.loop);
 	wf_channels_cancel(&worker->channels);

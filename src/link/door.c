@@ -17,7 +17,7 @@
 /* Messages of one connection in one poll: others have their turn then. */
 #define MESSAGES_MAX 16
 /* Steps of strangers' handshakes in one poll: one by a long key of RSA takes a millisecond. */
-#define SHAKES_MAX 4
+#define SHAKES_MAX 8
 /* Pause with no descriptor left and no stranger to evict; not tuned. */
 #define ACCEPT_PAUSE_NS (100 * WF_NS_PER_MS)
 

@@ -525,11 +525,11 @@ void wf_probe_cannot(struct wf_link *link, uint32_t epoch, const char *why)
 		wf_probe_next(link, why);
 }
 
-/* Is our rail @on one of those over which @link may come up? */
-static bool is_paired(const struct wf_link *link, const struct wf_engine_rail *on)
+/* Is our rail @on one over which @link may come up, as the peer's hello stands now? */
+static bool may_use(const struct wf_link *link, const struct wf_engine_rail *on)
 {
-	for (uint32_t i = 0; i < link->probe.pair_count; i++)
-		if (&link->engine->rails[link->probe.pairs[i].mine] == on)
+	for (uint32_t theirs = 0; theirs < link->peer->rail_count; theirs++)
+		if (!pair_fits(link, (uint32_t)(on - link->engine->rails), theirs, NULL))
 			return true;
 	return false;
 }
@@ -542,7 +542,7 @@ void wf_probe_request(struct wf_engine *engine, struct wf_engine_rail *on,
 	struct wf_link *link = wf_request_get(engine, on, ev->bytes, ev->count, &epoch, &lane);
 	struct wf_error e;
 
-	if (!link || (int32_t)(epoch - link->probe.epoch) < 0 || !is_paired(link, on)) {
+	if (!link || (int32_t)(epoch - link->probe.epoch) < 0 || !may_use(link, on)) {
 		wf_counters_add(&engine->counters.frames_refused, 1);
 		goto reject;
 	}

@@ -28,12 +28,15 @@ static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack
 	       (int32_t)(link->tx.sequence.received - (uint32_t)small.other) < 0;
 }
 
-/* Does a record of @type cause one that goes back, whatever the program does? */
-static bool is_answered(uint8_t type)
+/*
+ * Does a record of @type cause one that goes back, whatever the program does?  Those about windows
+ * are let in from a peer that somebody here has named, or two nodes might wait for each other.
+ */
+static bool is_answered(const struct wf_link *link, uint8_t type)
 {
 	return type == WF_RECORD_CALL || type == WF_RECORD_ECHO || type == WF_RECORD_RESUME ||
-	       type == WF_RECORD_SEAL || type == WF_RECORD_SEALED || type == WF_RECORD_ASK ||
-	       type == WF_RECORD_PUSH;
+	       type == WF_RECORD_SEAL || type == WF_RECORD_SEALED ||
+	       (link->account.stranger && (type == WF_RECORD_ASK || type == WF_RECORD_PUSH));
 }
 
 /*
@@ -42,7 +45,7 @@ static bool is_answered(uint8_t type)
  */
 static int check_account(struct wf_link *link, const struct wf_record *record)
 {
-	bool answered = is_answered(record->type);
+	bool answered = is_answered(link, record->type);
 
 	if (record->flags & WF_RECORD_CONTINUED ||
 	    (wf_ledger_has_room(link, WF_LEDGER_RECEIVED) &&
@@ -87,8 +90,14 @@ static int control_record(struct wf_link *link, const struct wf_record *record)
 static int data_record(struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_record whole;
-	int rc = check_account(link, record);
+	int rc;
 
+	/* A record that was put together has been taken, and is no more to be paid for. */
+	if (!(record->flags & WF_RECORD_CONTINUED) && !link->rx.assembly.open) {
+		wf_assembly_fini(&link->rx.assembly);
+		charge_assembly(link);
+	}
+	rc = check_account(link, record);
 	if (rc)
 		return rc;
 	rc = wf_assembly_add(&link->rx.assembly, record, WF_LINK_RECORD_BYTES_MAX, &whole);

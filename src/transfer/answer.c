@@ -56,9 +56,6 @@ int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_a
 
 	if (find(link, body->offer, hash))
 		return -EBADMSG;
-	/* The answer to this one would be more of what the peer does not take: let it come again. */
-	if (wf_ledger_owes_most(link))
-		return -ENOMEM;
 	a = new_answer(link, body->offer, body->priority);
 	if (!a)
 		return -ENOMEM;
@@ -72,6 +69,12 @@ int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_a
 int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer)
 {
 	*answer = NULL;
+	/*
+	 * The answer to an offer would be more of what the peer does not take: let it come again.
+	 * One end of a link at most takes the other for a stranger, so that both never wait.
+	 */
+	if (wf_body_is_offer(body) && link->account.stranger && wf_ledger_owes_most(link))
+		return -ENOMEM;
 	link->yields.urgent_ns[body->priority] = link->engine->loop.now_ns;
 	if (body->way == WF_BODY_EAGER && !wf_eager_credit_use(link, body->bytes))
 		return -EBADMSG;

@@ -284,8 +284,7 @@ void wf_transfer_down(struct wf_transfer *t, struct wf_link *link, const struct 
 	wf_answers_lost(link, e);
 	/* Pulls of a loan have no answer of their own, and another of them may have given it up. */
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_PULLS])
-		if (WF_CONTAINER(node, struct wf_pull, node)->state != WF_PULL_STOPPING)
-			wf_pull_lost(WF_CONTAINER(node, struct wf_pull, node), e);
+		wf_pull_lost(WF_CONTAINER(node, struct wf_pull, node), e);
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_OUTGOING])
 		wf_outgoing_fail(WF_CONTAINER(node, struct wf_outgoing, node), e);
 	WF_LIST_EACH_OF_NOW(node, &link->work[WF_ABOVE_OUTGOING_WAITING])

@@ -55,7 +55,6 @@ static int set_up(void **state)
 	(void)state;
 	withdrawn_count = lost_count = 0;
 	engine.directory = &directory;
-	engine.options.peer_bytes = 1ull << 40;
 	for (size_t i = 0; i < WF_COUNT(links); i++) {
 		links[i] = (struct wf_link){ .engine = &engine, .state = WF_LINK_TRYING,
 					     .refs = 1 };
@@ -176,19 +175,18 @@ static uint64_t work_ns(struct wf_link *link)
 	return best;
 }
 
-static void an_offer_waits_while_its_peer_takes_no_answers(void **state)
+static void an_offer_waits_while_a_stranger_takes_no_answers(void **state)
 {
-	const struct wf_body body = { .offer = 2 };
-	struct wf_answer *first = open_offer(&links[0], 1), *answer;
+	const struct wf_body body = { .way = WF_BODY_PULL, .bytes = 1, .offer = 2 };
+	struct wf_answer *answer;
 
 	(void)state;
-	engine.options.peer_bytes = 0;
+	links[0].account.stranger = true;
 	wf_ledger_charge(&links[0], WF_LEDGER_OWED, MIB);
-	assert_int_equal(wf_answer_open(&links[0], &body, &answer), -ENOMEM);
+	assert_int_equal(wf_answer_meet(&links[0], &body, &answer), -ENOMEM);
 	wf_ledger_discharge(&links[0], WF_LEDGER_OWED, MIB);
-	assert_int_equal(wf_answer_open(&links[0], &body, &answer), 0);
+	assert_int_equal(wf_answer_meet(&links[0], &body, &answer), 0);
 	wf_answer_close(answer);
-	wf_answer_close(first);
 }
 
 static void an_offer_costs_the_same_beside_a_million(void **state)
@@ -216,7 +214,7 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(offers_end_with_their_peer_and_leave_no_memory,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_offer_waits_while_its_peer_takes_no_answers, set_up,
+		cmocka_unit_test_setup_teardown(an_offer_waits_while_a_stranger_takes_no_answers, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_offer_costs_the_same_beside_a_million, set_up,
 						tear_down),
