@@ -13,6 +13,7 @@
  *   -e get, put  a block of -s bytes of a window
  *   -e gets, puts  64 blocks of -s bytes each
  *   -e idle      a turn with nothing to do
+ *   -e sleep     the same, and a sleep of a millisecond: of use with WEFT_SPIN=0
  */
 #include "tests/bench/must.h"
 
@@ -35,10 +36,10 @@ static struct side {
 	uint64_t count;     /* tensors told to a receive that stays */
 } here, there;
 
-enum kind { EARLY, LATE, STAYS, CALL, STREAM, GET, PUT, GETS, PUTS, IDLE };
+enum kind { EARLY, LATE, STAYS, CALL, STREAM, GET, PUT, GETS, PUTS, IDLE, SLEEP };
 
 static const char *const kinds[] = { "early", "late", "stays", "call", "stream", "get", "put",
-				     "gets", "puts", "idle" };
+				     "gets", "puts", "idle", "sleep" };
 
 static enum kind kind;
 static size_t byte_count;
@@ -97,6 +98,7 @@ SIDE void here_begin(void)
 		must(weft_put(remote, blocks, kind == PUTS ? BLOCKS : 1, NULL, &here.op), "weft_put");
 		break;
 	case IDLE:
+	case SLEEP:
 		break;
 	}
 }
@@ -109,14 +111,22 @@ SIDE void there_begin(void)
 		must(weft_recv(there.node, NULL, 1, "k", 1, NULL, NULL, &there.op), "weft_recv");
 }
 
+static void turn_side(enum sides side)
+{
+	if (kind == SLEEP)
+		sides_sleep(side);
+	else
+		sides_poll(side);
+}
+
 SIDE void here_turn(void)
 {
-	sides_poll(HERE);
+	turn_side(HERE);
 }
 
 SIDE void there_turn(void)
 {
-	sides_poll(THERE);
+	turn_side(THERE);
 }
 
 static void end(struct side *side)

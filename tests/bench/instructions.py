@@ -35,6 +35,7 @@ KINDS = (
     ("put", 4096, "puts a block", "owns the window"),
     ("puts", 4096, "puts 64 blocks", "owns the window"),
     ("idle", 1, "has a turn with nothing to do", "the same"),
+    ("sleep", 1, "has such a turn, sleeps and wakes", "the same"),   # its time goes on by itself
 )
 
 NAME = re.compile(r"\((\d+)\)(?: (.*))?$")
@@ -168,7 +169,7 @@ def arguments(words):
 
 def environment(a, folder):
     """The settings of the nodes, with a key where they need one."""
-    env = {"WEFT_SECURITY": a.security}
+    env = {"WEFT_SECURITY": a.security, "WEFT_SPIN": "0"}
     if a.security != "open":
         env["WEFT_KEY_FILE"] = os.path.join(folder, "key")
         subprocess.run([os.path.join(a.build, "weft"), "key", "new", env["WEFT_KEY_FILE"]],
@@ -215,6 +216,8 @@ def main(words):
     with tempfile.TemporaryDirectory(prefix="weft-instructions.") as folder:
         env = environment(a, folder)
         for kind, size, *what in KINDS:
+            if kind == "sleep" and a.provider == "fake":
+                continue
             for side, does in zip(SIDES, what):
                 if not a.kinds or kind in a.kinds:
                     show(a, env, kind, size, side, does)

@@ -41,6 +41,11 @@ void sides_poll(enum sides side)
 	(void)weft_poll(nodes[side], 0);
 }
 
+void sides_sleep(enum sides side)
+{
+	(void)weft_poll(nodes[side], 1000000);
+}
+
 void sides_on_stream(void (*handle)(struct weft_stream *stream))
 {
 	take_stream = handle;

@@ -21,6 +21,9 @@ struct weft_peer *sides_peer(void);
 /* Let the node of @side have a turn. */
 void sides_poll(enum sides side);
 
+/* Let the node of @side, which has nothing to do, sleep for 1 ms; none of the fake fabric can. */
+void sides_sleep(enum sides side);
+
 /* Let THERE serve Talk by @handle from now on, which gets each new stream. */
 void sides_on_stream(void (*handle)(struct weft_stream *stream));
 

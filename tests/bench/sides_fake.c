@@ -32,6 +32,11 @@ void sides_poll(enum sides side)
 	wf_world_poll(side);
 }
 
+void sides_sleep(enum sides side)
+{
+	bench_die("the time of side %d stands still: it can't sleep", side);
+}
+
 static void (*take_stream)(struct weft_stream *stream);
 
 static void pass_stream(unsigned number, struct weft_stream *stream)
