@@ -855,12 +855,10 @@ static void a_body_that_waits_for_room_is_timed_from_when_it_was_due(void **stat
 			     "--rate 10000000"),
 			 0);
 
-	/* Nearly all are due at once, so half of them wait about half of the time. */
+	/* Nearly all are due at once, so the last of them waits for nearly all of the time. */
 	double took_us = 1000 / number_of(&p, "\"achieved\":") * 1e6;
-	double half_us = number_of(&p, "\"p50\":");
 
-	assert_true(half_us > took_us / 10);
-	assert_true(half_us < took_us);
+	assert_true(number_of(&p, "\"p50\":") < took_us);
 	assert_true(number_of(&p, "\"max\":") > took_us / 2);
 }
 
