@@ -27,10 +27,11 @@ static void begin_visit(struct wf_worker *worker)
 	atomic_store_explicit(&worker->guest, (uintptr_t)pthread_self(), memory_order_relaxed);
 }
 
-/* Run @task on the loop of @worker, outside a turn, and send what it has posted. */
+/* Run @task on the loop of @worker, outside a turn and behind all before it, and send its posts. */
 static void run_here(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
 {
 	wf_loop_tick_at(&worker->engine.loop, now_ns);
+	wf_loop_catch_up(&worker->engine.loop);
 	task->run(task);
 	wf_engine_flush(&worker->engine);
 }
@@ -107,8 +108,6 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 	}
 	/* A callback inside the task may begin another operation, which waits as inside a poll. */
 	wf_worker_polls(worker, true);
-	wf_loop_tick_at(&worker->engine.loop, now_ns);
-	wf_loop_catch_up(&worker->engine.loop);
 	run_here(worker, task, now_ns);
 	wf_worker_polls(worker, false);
 	/* A loop that has armed the node before is about to sleep on an old state. */

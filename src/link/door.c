@@ -16,7 +16,7 @@
 #define ACCEPTS_MAX 16
 /* Messages of one connection in one poll: others have their turn then. */
 #define MESSAGES_MAX 16
-/* Steps of strangers' handshakes in one poll: one by a long key of RSA takes a millisecond. */
+/* Steps of strangers' handshakes in one poll: a signature by RSA, 2048 bits, takes 0.2 ms. */
 #define SHAKES_MAX 8
 /* Pause with no descriptor left and no stranger to evict; not tuned. */
 #define ACCEPT_PAUSE_NS (100 * WF_NS_PER_MS)
