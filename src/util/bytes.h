@@ -71,6 +71,31 @@ static inline const uint8_t *wf_bytes_view(struct wf_bytes_reader *r, size_t cou
 	return view;
 }
 
+/*
+ * Let @fixed read the next @count bytes.  false: they are not there, and @r is bad.  A constant
+ * @count lets the compiler look once for all fields.
+ */
+static inline bool wf_bytes_fixed(struct wf_bytes_reader *r, size_t count,
+				  struct wf_bytes_reader *fixed)
+{
+	const uint8_t *view = wf_bytes_view(r, count);
+
+	if (view)
+		*fixed = wf_bytes_reader(view, count);
+	return view;
+}
+
+/* Let @fixed write the next @count bytes, as wf_bytes_fixed() reads them.  false: @w is bad. */
+static inline bool wf_bytes_reserve(struct wf_bytes_writer *w, size_t count,
+				    struct wf_bytes_writer *fixed)
+{
+	uint8_t *room = wf_bytes_room(w, count);
+
+	if (room)
+		*fixed = wf_bytes_writer(room, count);
+	return room;
+}
+
 static inline void wf_bytes_put(struct wf_bytes_writer *w, const void *bytes, size_t count)
 {
 	uint8_t *room = wf_bytes_room(w, count);

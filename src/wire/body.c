@@ -44,9 +44,13 @@ size_t wf_body_bytes(const struct wf_body *body)
 
 void wf_body_put(struct wf_bytes_writer *w, const struct wf_body *body)
 {
-	wf_bytes_put_u8(w, body->parcel.id ? WF_BODY_PARCEL : body->way);
-	wf_bytes_put_u64(w, body->bytes);
-	wf_bytes_put_u8(w, (uint8_t)(body->sum_kind | body->priority << PRIORITY_SHIFT));
+	struct wf_bytes_writer fixed;
+
+	if (!wf_bytes_reserve(w, SHORT_BYTES, &fixed))
+		return;
+	wf_bytes_put_u8(&fixed, body->parcel.id ? WF_BODY_PARCEL : body->way);
+	wf_bytes_put_u64(&fixed, body->bytes);
+	wf_bytes_put_u8(&fixed, (uint8_t)(body->sum_kind | body->priority << PRIORITY_SHIFT));
 	if (wf_body_is_offer(body)) {
 		wf_bytes_put_u64(w, body->offer);
 		wf_bytes_put_u32(w, body->epoch);
@@ -110,12 +114,15 @@ static bool get_parcel(struct wf_bytes_reader *r, struct wf_body *b)
 
 int wf_body_get(struct wf_bytes_reader *r, struct wf_body *body)
 {
+	struct wf_bytes_reader fixed;
 	struct wf_body b = { 0 };
 	bool good;
 
-	b.way = wf_bytes_get_u8(r);
-	b.bytes = wf_bytes_get_u64(r);
-	b.sum_kind = wf_bytes_get_u8(r);
+	if (!wf_bytes_fixed(r, SHORT_BYTES, &fixed))
+		return -EBADMSG;
+	b.way = wf_bytes_get_u8(&fixed);
+	b.bytes = wf_bytes_get_u64(&fixed);
+	b.sum_kind = wf_bytes_get_u8(&fixed);
 	b.priority = b.sum_kind >> PRIORITY_SHIFT;
 	b.sum_kind &= (1 << PRIORITY_SHIFT) - 1;
 	switch (b.way) {

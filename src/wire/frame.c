@@ -36,11 +36,13 @@ static bool body_fits_kind(const struct wf_frame *f)
 
 int wf_frame_get(const uint8_t *at, size_t count, struct wf_frame *frame)
 {
-	struct wf_bytes_reader r = wf_bytes_reader(at, count);
+	struct wf_bytes_reader all = wf_bytes_reader(at, count), r;
 	struct wf_frame f;
 	uint16_t flags;
 	uint8_t version;
 
+	if (!wf_bytes_fixed(&all, WF_FRAME_HEADER_BYTES, &r))
+		return -EBADMSG;
 	/* Members are read in the order of the bytes. */
 	version = wf_bytes_get_u8(&r);
 	f.kind = wf_bytes_get_u8(&r);
@@ -57,9 +59,9 @@ int wf_frame_get(const uint8_t *at, size_t count, struct wf_frame *frame)
 	f.record_count = wf_bytes_get_u16(&r);
 	f.number = (uint64_t)wf_bytes_get_u16(&r) << 32;
 	f.number |= wf_bytes_get_u32(&r);
-	if (r.bad || version != WF_WIRE_VERSION || flags & ~SEALED ||
+	if (version != WF_WIRE_VERSION || flags & ~SEALED ||
 	    (f.sealed ? f.token : f.number) || !body_fits_kind(&f) ||
-	    f.body_bytes + (f.sealed ? (size_t)WF_FRAME_SEAL_BYTES : 0) != wf_bytes_reader_left(&r))
+	    f.body_bytes + (f.sealed ? (size_t)WF_FRAME_SEAL_BYTES : 0) != wf_bytes_reader_left(&all))
 		return -EBADMSG;
 	*frame = f;
 	return 0;

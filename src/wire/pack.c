@@ -37,21 +37,23 @@ int wf_pack_add(struct wf_pack *p, uint8_t type, const void *head, size_t head_b
 {
 	size_t total = head_bytes + body_bytes, from = *done, rest = total - from;
 	size_t count = WF_MIN(rest, wf_pack_room(p));
+	struct wf_bytes_writer header;
 	size_t from_head = 0;
 	uint8_t flags = 0;
 
 	assert(total <= UINT32_MAX && (from < total || !from));
-	if (!has_header_room(p) || (count < rest && count < PART_BYTES_MIN))
+	if (!has_header_room(p) || (count < rest && count < PART_BYTES_MIN) ||
+	    !wf_bytes_reserve(&p->body, WF_RECORD_HEADER_BYTES, &header))
 		return -ENOSPC;
 	if (count < rest)
 		flags |= WF_RECORD_MORE;
 	if (from)
 		flags |= WF_RECORD_CONTINUED;
-	wf_bytes_put_u8(&p->body, type);
-	wf_bytes_put_u8(&p->body, flags);
-	wf_bytes_put_u16(&p->body, 0);
-	wf_bytes_put_u32(&p->body, (uint32_t)count);
-	wf_bytes_put_u32(&p->body, (uint32_t)total);
+	wf_bytes_put_u8(&header, type);
+	wf_bytes_put_u8(&header, flags);
+	wf_bytes_put_u16(&header, 0);
+	wf_bytes_put_u32(&header, (uint32_t)count);
+	wf_bytes_put_u32(&header, (uint32_t)total);
 	if (from < head_bytes) {
 		from_head = WF_MIN(count, head_bytes - from);
 		wf_bytes_put(&p->body, (const uint8_t *)head + from, from_head);

@@ -30,13 +30,17 @@ size_t wf_record_call_bytes(const struct wf_record_call *c)
 
 void wf_record_call_put(struct wf_bytes_writer *w, const struct wf_record_call *c)
 {
-	wf_bytes_put_u64(w, c->call);
-	wf_bytes_put_u64(w, c->left_ns);
-	wf_bytes_put_u16(w, c->flags);
-	wf_bytes_put_u16(w, c->service_bytes);
-	wf_bytes_put_u16(w, c->method_bytes);
-	wf_bytes_put_u16(w, c->attachments);
-	wf_bytes_put_u32(w, c->metadata_bytes);
+	struct wf_bytes_writer fixed;
+
+	if (!wf_bytes_reserve(w, FIXED_BYTES, &fixed))
+		return;
+	wf_bytes_put_u64(&fixed, c->call);
+	wf_bytes_put_u64(&fixed, c->left_ns);
+	wf_bytes_put_u16(&fixed, c->flags);
+	wf_bytes_put_u16(&fixed, c->service_bytes);
+	wf_bytes_put_u16(&fixed, c->method_bytes);
+	wf_bytes_put_u16(&fixed, c->attachments);
+	wf_bytes_put_u32(&fixed, c->metadata_bytes);
 	if (c->flags & WF_CALL_REQUEST)
 		wf_bytes_put_u64(w, c->request);
 	if (c->flags & WF_CALL_AGAIN)
@@ -49,16 +53,18 @@ void wf_record_call_put(struct wf_bytes_writer *w, const struct wf_record_call *
 
 int wf_record_call_get(const uint8_t *bytes, size_t count, struct wf_record_call *c)
 {
-	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count), fixed;
 	struct wf_record_call got;
 
-	got.call = wf_bytes_get_u64(&r);
-	got.left_ns = wf_bytes_get_u64(&r);
-	got.flags = wf_bytes_get_u16(&r);
-	got.service_bytes = wf_bytes_get_u16(&r);
-	got.method_bytes = wf_bytes_get_u16(&r);
-	got.attachments = wf_bytes_get_u16(&r);
-	got.metadata_bytes = wf_bytes_get_u32(&r);
+	if (!wf_bytes_fixed(&r, FIXED_BYTES, &fixed))
+		return -EBADMSG;
+	got.call = wf_bytes_get_u64(&fixed);
+	got.left_ns = wf_bytes_get_u64(&fixed);
+	got.flags = wf_bytes_get_u16(&fixed);
+	got.service_bytes = wf_bytes_get_u16(&fixed);
+	got.method_bytes = wf_bytes_get_u16(&fixed);
+	got.attachments = wf_bytes_get_u16(&fixed);
+	got.metadata_bytes = wf_bytes_get_u32(&fixed);
 	if (!are_good(got.flags))
 		return -EBADMSG;
 	got.request = got.flags & WF_CALL_REQUEST ? wf_bytes_get_u64(&r) : 0;

@@ -13,23 +13,29 @@ size_t wf_record_message_bytes(const struct wf_record_message *m)
 
 void wf_record_message_put(struct wf_bytes_writer *w, const struct wf_record_message *m)
 {
-	wf_bytes_put_u64(w, m->call);
-	wf_bytes_put_u16(w, m->flags);
-	wf_bytes_put_u16(w, m->attachments);
-	wf_bytes_put_u32(w, m->metadata_bytes);
+	struct wf_bytes_writer fixed;
+
+	if (!wf_bytes_reserve(w, FIXED_BYTES, &fixed))
+		return;
+	wf_bytes_put_u64(&fixed, m->call);
+	wf_bytes_put_u16(&fixed, m->flags);
+	wf_bytes_put_u16(&fixed, m->attachments);
+	wf_bytes_put_u32(&fixed, m->metadata_bytes);
 	wf_body_put(w, &m->body);
 	wf_bytes_put(w, m->metadata, m->metadata_bytes);
 }
 
 int wf_record_message_get(const uint8_t *bytes, size_t count, struct wf_record_message *m)
 {
-	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count), fixed;
 	struct wf_record_message got;
 
-	got.call = wf_bytes_get_u64(&r);
-	got.flags = wf_bytes_get_u16(&r);
-	got.attachments = wf_bytes_get_u16(&r);
-	got.metadata_bytes = wf_bytes_get_u32(&r);
+	if (!wf_bytes_fixed(&r, FIXED_BYTES, &fixed))
+		return -EBADMSG;
+	got.call = wf_bytes_get_u64(&fixed);
+	got.flags = wf_bytes_get_u16(&fixed);
+	got.attachments = wf_bytes_get_u16(&fixed);
+	got.metadata_bytes = wf_bytes_get_u32(&fixed);
 	if (wf_body_get(&r, &got.body) || wf_body_is_tensors(&got.body))
 		return -EBADMSG;
 	got.metadata = wf_bytes_view(&r, got.metadata_bytes);

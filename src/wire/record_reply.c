@@ -13,15 +13,19 @@ size_t wf_record_reply_bytes(const struct wf_record_reply *r)
 
 void wf_record_reply_put(struct wf_bytes_writer *w, const struct wf_record_reply *r)
 {
-	wf_bytes_put_u64(w, r->call);
-	wf_bytes_put_u8(w, r->status);
-	wf_bytes_put_u8(w, r->executed);
-	wf_bytes_put_u16(w, r->flags);
-	wf_bytes_put_u16(w, r->text_bytes);
-	wf_bytes_put_u16(w, r->attachments);
-	wf_bytes_put_u32(w, r->initial_bytes);
-	wf_bytes_put_u32(w, r->trailing_bytes);
-	wf_bytes_put_u32(w, r->details_bytes);
+	struct wf_bytes_writer fixed;
+
+	if (!wf_bytes_reserve(w, FIXED_BYTES, &fixed))
+		return;
+	wf_bytes_put_u64(&fixed, r->call);
+	wf_bytes_put_u8(&fixed, r->status);
+	wf_bytes_put_u8(&fixed, r->executed);
+	wf_bytes_put_u16(&fixed, r->flags);
+	wf_bytes_put_u16(&fixed, r->text_bytes);
+	wf_bytes_put_u16(&fixed, r->attachments);
+	wf_bytes_put_u32(&fixed, r->initial_bytes);
+	wf_bytes_put_u32(&fixed, r->trailing_bytes);
+	wf_bytes_put_u32(&fixed, r->details_bytes);
 	wf_body_put(w, &r->body);
 	wf_bytes_put(w, r->text, r->text_bytes);
 	wf_bytes_put(w, r->initial, r->initial_bytes);
@@ -31,18 +35,20 @@ void wf_record_reply_put(struct wf_bytes_writer *w, const struct wf_record_reply
 
 int wf_record_reply_get(const uint8_t *bytes, size_t count, struct wf_record_reply *r)
 {
-	struct wf_bytes_reader reader = wf_bytes_reader(bytes, count);
+	struct wf_bytes_reader reader = wf_bytes_reader(bytes, count), fixed;
 	struct wf_record_reply got;
 
-	got.call = wf_bytes_get_u64(&reader);
-	got.status = wf_bytes_get_u8(&reader);
-	got.executed = wf_bytes_get_u8(&reader);
-	got.flags = wf_bytes_get_u16(&reader);
-	got.text_bytes = wf_bytes_get_u16(&reader);
-	got.attachments = wf_bytes_get_u16(&reader);
-	got.initial_bytes = wf_bytes_get_u32(&reader);
-	got.trailing_bytes = wf_bytes_get_u32(&reader);
-	got.details_bytes = wf_bytes_get_u32(&reader);
+	if (!wf_bytes_fixed(&reader, FIXED_BYTES, &fixed))
+		return -EBADMSG;
+	got.call = wf_bytes_get_u64(&fixed);
+	got.status = wf_bytes_get_u8(&fixed);
+	got.executed = wf_bytes_get_u8(&fixed);
+	got.flags = wf_bytes_get_u16(&fixed);
+	got.text_bytes = wf_bytes_get_u16(&fixed);
+	got.attachments = wf_bytes_get_u16(&fixed);
+	got.initial_bytes = wf_bytes_get_u32(&fixed);
+	got.trailing_bytes = wf_bytes_get_u32(&fixed);
+	got.details_bytes = wf_bytes_get_u32(&fixed);
 	if (wf_body_get(&reader, &got.body) || wf_body_is_tensors(&got.body))
 		return -EBADMSG;
 	got.text = wf_bytes_view(&reader, got.text_bytes);

@@ -15,13 +15,17 @@ size_t wf_record_tensor_bytes(const struct wf_record_tensor *t)
 void wf_record_tensor_put(struct wf_bytes_writer *w, const struct wf_record_tensor *t,
 			  const int64_t *shape)
 {
-	wf_bytes_put_u64(w, t->step);
-	wf_bytes_put_u8(w, t->flags);
-	wf_bytes_put_u8(w, t->dtype.code);
-	wf_bytes_put_u8(w, t->dtype.bits);
-	wf_bytes_put_u8(w, t->rank);
-	wf_bytes_put_u16(w, t->dtype.lanes);
-	wf_bytes_put_u16(w, t->key_bytes);
+	struct wf_bytes_writer fixed;
+
+	if (!wf_bytes_reserve(w, FIXED_BYTES, &fixed))
+		return;
+	wf_bytes_put_u64(&fixed, t->step);
+	wf_bytes_put_u8(&fixed, t->flags);
+	wf_bytes_put_u8(&fixed, t->dtype.code);
+	wf_bytes_put_u8(&fixed, t->dtype.bits);
+	wf_bytes_put_u8(&fixed, t->rank);
+	wf_bytes_put_u16(&fixed, t->dtype.lanes);
+	wf_bytes_put_u16(&fixed, t->key_bytes);
 	wf_body_put(w, &t->body);
 	for (unsigned i = 0; i < t->rank; i++)
 		wf_bytes_put_u64(w, (uint64_t)shape[i]);
@@ -70,16 +74,18 @@ static bool opaque_fits(const struct wf_record_tensor *t)
 
 int wf_record_tensor_get(const uint8_t *bytes, size_t count, struct wf_record_tensor *t)
 {
-	struct wf_bytes_reader r = wf_bytes_reader(bytes, count);
+	struct wf_bytes_reader r = wf_bytes_reader(bytes, count), fixed;
 	struct wf_record_tensor got;
 
-	got.step = wf_bytes_get_u64(&r);
-	got.flags = wf_bytes_get_u8(&r);
-	got.dtype.code = wf_bytes_get_u8(&r);
-	got.dtype.bits = wf_bytes_get_u8(&r);
-	got.rank = wf_bytes_get_u8(&r);
-	got.dtype.lanes = wf_bytes_get_u16(&r);
-	got.key_bytes = wf_bytes_get_u16(&r);
+	if (!wf_bytes_fixed(&r, FIXED_BYTES, &fixed))
+		return -EBADMSG;
+	got.step = wf_bytes_get_u64(&fixed);
+	got.flags = wf_bytes_get_u8(&fixed);
+	got.dtype.code = wf_bytes_get_u8(&fixed);
+	got.dtype.bits = wf_bytes_get_u8(&fixed);
+	got.rank = wf_bytes_get_u8(&fixed);
+	got.dtype.lanes = wf_bytes_get_u16(&fixed);
+	got.key_bytes = wf_bytes_get_u16(&fixed);
 	if (wf_body_get(&r, &got.body) || got.body.way == WF_BODY_HANDLE)
 		return -EBADMSG;
 	got.shape = wf_bytes_view(&r, got.rank * sizeof(int64_t));

@@ -27,6 +27,7 @@ static bool lengths_agree(const struct wf_record *r)
 
 int wf_unpack_next(struct wf_unpack *u, struct wf_record *record)
 {
+	struct wf_bytes_reader head;
 	struct wf_record r;
 	uint16_t zero;
 
@@ -34,11 +35,13 @@ int wf_unpack_next(struct wf_unpack *u, struct wf_record *record)
 		return -EBADMSG;
 	if (!u->left)
 		return wf_bytes_reader_left(&u->body) ? -EBADMSG : 0;
-	r.type = wf_bytes_get_u8(&u->body);
-	r.flags = wf_bytes_get_u8(&u->body);
-	zero = wf_bytes_get_u16(&u->body);
-	r.count = wf_bytes_get_u32(&u->body);
-	r.total = wf_bytes_get_u32(&u->body);
+	if (!wf_bytes_fixed(&u->body, WF_RECORD_HEADER_BYTES, &head))
+		return -EBADMSG;
+	r.type = wf_bytes_get_u8(&head);
+	r.flags = wf_bytes_get_u8(&head);
+	zero = wf_bytes_get_u16(&head);
+	r.count = wf_bytes_get_u32(&head);
+	r.total = wf_bytes_get_u32(&head);
 	r.bytes = wf_bytes_view(&u->body, r.count);
 	if (!r.bytes || zero || !lengths_agree(&r)) {
 		u->body.bad = true; /* nothing after the record can be trusted */

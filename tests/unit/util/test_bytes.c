@@ -113,6 +113,37 @@ static void no_bytes_always_fit(void **state)
 	assert_false(r.bad);
 }
 
+static void a_fixed_part_is_there_whole_or_not_at_all(void **state)
+{
+	uint8_t bytes[sizeof(numbers)];
+
+	(void)state;
+	for (size_t count = 0; count <= sizeof(numbers); count++) {
+		struct wf_bytes_writer w = wf_bytes_writer(bytes, count), head = { 0 };
+		struct wf_bytes_reader r = wf_bytes_reader(numbers, count), fields = { 0 };
+		bool there = count >= 7;
+
+		assert_int_equal(wf_bytes_fixed(&r, 7, &fields), there);
+		assert_int_equal(r.bad, !there);
+		assert_int_equal(wf_bytes_reserve(&w, 7, &head), there);
+		assert_int_equal(w.bad, !there);
+		if (!there)
+			continue;
+		assert_int_equal(wf_bytes_get_u8(&fields), 0x11);
+		assert_int_equal(wf_bytes_get_u16(&fields), 0x2122);
+		assert_int_equal(wf_bytes_get_u32(&fields), 0x31323334);
+		/* The part ends here, whatever comes behind it. */
+		assert_int_equal(wf_bytes_get_u8(&fields), 0);
+		assert_true(fields.bad);
+		assert_int_equal(wf_bytes_reader_left(&r), count - 7);
+		wf_bytes_put(&head, numbers, 7);
+		assert_memory_equal(bytes, numbers, 7);
+		wf_bytes_put_u8(&head, 0);
+		assert_true(head.bad);
+		assert_int_equal(wf_bytes_writer_left(&w), count - 7);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +153,7 @@ int main(void)
 		cmocka_unit_test(a_reader_short_of_bytes_turns_bad_and_gives_zeros),
 		cmocka_unit_test(a_count_near_the_end_of_memory_is_refused),
 		cmocka_unit_test(no_bytes_always_fit),
+		cmocka_unit_test(a_fixed_part_is_there_whole_or_not_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
