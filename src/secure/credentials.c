@@ -36,24 +36,34 @@ static bool is_given(const char *path)
 	return path && *path;
 }
 
-/* Returns the session that stands for @key of @c, as TLS 1.3 knows it; NULL: no memory. */
-static SSL_SESSION *key_session(SSL *tls, struct wf_credentials *c,
-				const struct wf_credentials_key *key)
+static bool set_up(SSL_SESSION *s, const SSL_CIPHER *cipher, const struct wf_secret *psk)
+{
+	return SSL_SESSION_set1_master_key(s, psk->bytes, sizeof(psk->bytes)) &&
+	       SSL_SESSION_set_cipher(s, cipher) &&
+	       SSL_SESSION_set1_id_context(s, context, sizeof(context)) &&
+	       SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION);
+}
+
+/*
+ * Make the session that stands for @key of @c, as TLS 1.3 knows it; none if @key does no more: it
+ * is wiped then, and zeros are a key that everybody has.  Returns 0 without memory, for OpenSSL.
+ */
+static int make_session(SSL *tls, struct wf_credentials *c, const struct wf_credentials_key *key,
+			SSL_SESSION **session)
 {
 	static const unsigned char suite[] = { 0x13, 0x01 }; /* TLS_AES_128_GCM_SHA256 */
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(tls, suite);
 	SSL_SESSION *s = cipher ? SSL_SESSION_new() : NULL;
-	bool set;
+	bool does, set;
 
 	pthread_mutex_lock(&c->lock);
-	set = s && SSL_SESSION_set1_master_key(s, key->psk->bytes, sizeof(key->psk->bytes));
+	does = key == &c->key || wf_credentials_have_older(c);
+	set = does && s && set_up(s, cipher, key->psk);
 	pthread_mutex_unlock(&c->lock);
-	if (set && SSL_SESSION_set_cipher(s, cipher) &&
-	    SSL_SESSION_set1_id_context(s, context, sizeof(context)) &&
-	    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
-		return s;
-	SSL_SESSION_free(s);
-	return NULL;
+	if (!set)
+		SSL_SESSION_free(s);
+	*session = set ? s : NULL;
+	return set || !does;
 }
 
 /* OpenSSL asks the side that dials for its key. */
@@ -68,8 +78,7 @@ static int offer_key(SSL *tls, const EVP_MD *md, const unsigned char **id, size_
 		return 1; /* no key fits */
 	*id = (const unsigned char *)key->id;
 	*id_bytes = strlen(key->id);
-	*session = key_session(tls, c, key);
-	return *session != NULL;
+	return make_session(tls, c, key, session);
 }
 
 static bool names(const unsigned char *id, size_t id_bytes, const struct wf_credentials_key *key)
@@ -93,8 +102,7 @@ static int find_key(SSL *tls, const unsigned char *id, size_t id_bytes, SSL_SESS
 	/* For wf_session_is_of(): such a session does not hold for long. */
 	if (key == &c->older && !SSL_set_app_data(tls, (void *)&c->older))
 		return 0;
-	*session = key_session(tls, c, key);
-	return *session != NULL;
+	return make_session(tls, c, key, session);
 }
 
 /* OpenSSL has looked at a certificate; the last one is the peer's own, whose identity must do. */

@@ -613,6 +613,33 @@ static void a_key_is_refused_that_has_but_the_name(void **state)
 	SSL_SESSION_free(raw_key);
 }
 
+static int find_zeros(SSL *tls, const unsigned char *id, size_t id_bytes, SSL_SESSION **session)
+{
+	static const unsigned char suite[] = { 0x13, 0x01 }, zeros[WF_SECRET_BYTES];
+
+	(void)id;
+	(void)id_bytes;
+	*session = SSL_SESSION_new();
+	assert_non_null(*session);
+	assert_int_equal(SSL_SESSION_set1_master_key(*session, zeros, sizeof(zeros)), 1);
+	assert_int_equal(SSL_SESSION_set_cipher(*session, SSL_CIPHER_find(tls, suite)), 1);
+	assert_int_equal(SSL_SESSION_set_protocol_version(*session, TLS1_3_VERSION), 1);
+	return 1;
+}
+
+/* The grace of the older key ends between the dial by it and its handshake. */
+static void a_key_that_is_wiped_meanwhile_is_not_offered(void **state)
+{
+	(void)state;
+	open_succeeding(&dialler, "old.key", NEVER_NS, HOST, true);
+	wf_credentials_forget_older(dialler.credentials);
+	open_raw(&listener, NULL, false, TLS1_3_VERSION);
+	SSL_set_psk_find_session_callback(listener.raw, find_zeros);
+	pump();
+	expect_refused(&dialler, -EKEYREJECTED, "it has another key");
+	assert_int_equal(listener.err, -EPROTO);
+}
+
 static void bytes_before_the_handshake_are_refused(void **state)
 {
 	struct wf_error error = { 0 };
@@ -1348,6 +1375,7 @@ int main(void)
 		WITH_FOLDER(an_older_key_does_for_no_third_one),
 		WITH_FOLDER(a_file_that_is_read_again_keeps_the_older_key),
 		WITH_FOLDER(a_key_is_refused_that_has_but_the_name),
+		WITH_FOLDER(a_key_that_is_wiped_meanwhile_is_not_offered),
 		WITH_FOLDER(bytes_before_the_handshake_are_refused),
 		WITH_FOLDER(ends_with_certificates_prove_their_names),
 		WITH_FOLDER(a_certificate_without_names_has_an_empty_identity),
