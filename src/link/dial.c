@@ -526,6 +526,18 @@ static void welcome(struct wf_engine *engine, struct wf_conn *conn,
 	wf_directory_leave(engine->directory, &home);
 }
 
+/*
+ * Did @conn prove its peer by what has been replaced meanwhile?  During its grace the older key does,
+ * and the links that it makes are looked at when that ends.
+ */
+static bool is_outdated(const struct wf_engine *engine, const struct wf_conn *conn)
+{
+	const struct wf_credentials *c = engine->credentials;
+
+	return c && !wf_conn_is_proven_by(conn, c) &&
+	       !(wf_credentials_have_key(c) && wf_credentials_have_older(c));
+}
+
 /* Make a link for a stranger that no other worker has: the directory says so meanwhile. */
 static void stranger(struct wf_engine *engine, struct wf_conn *conn,
 		     const struct wf_greet_hello *hello)
@@ -537,6 +549,11 @@ static void stranger(struct wf_engine *engine, struct wf_conn *conn,
 	struct wf_link *other;
 	int err;
 
+	/* Without a word, so that an honest peer dials again and proves itself anew. */
+	if (is_outdated(engine, conn)) {
+		wf_conn_close(conn);
+		return;
+	}
 	if (hello->resume_link) {
 		resume(engine, conn, hello);
 		return;

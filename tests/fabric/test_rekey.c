@@ -19,8 +19,16 @@
 
 #include <weft/weft.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "secure/credentials.h"
+#include "secure/session.h"
 #include "tests/fabric/calls.pb-c.h"
 #include "tests/fabric/said.h"
+#include "wire/frame.h"
+#include "wire/greet.h"
 
 #define LIMIT_NS 20000000000ull
 #define TEXT_BYTES 1000
@@ -724,6 +732,119 @@ static int forget(void **state)
 
 #define TEST(test) cmocka_unit_test_setup(test, forget)
 
+/* A peer that the test plays by itself: a session at the door of a node, and nothing more. */
+struct caller {
+	struct wf_credentials *credentials;
+	struct wf_session *session;
+	int fd;
+};
+
+/* Send what the session of @c has to say. */
+static void say(const struct caller *c)
+{
+	const uint8_t *bytes;
+	size_t count;
+
+	while ((bytes = wf_session_outgoing(c->session, &count))) {
+		assert_int_equal(send(c->fd, bytes, count, MSG_NOSIGNAL), (ssize_t)count);
+		wf_session_sent(c->session, count);
+	}
+}
+
+/* Wait for bytes of the node.  False: it has ended the connection. */
+static bool hear(const struct caller *c)
+{
+	uint8_t bytes[4096];
+	ssize_t count = recv(c->fd, bytes, sizeof(bytes), 0);
+
+	if (count > 0)
+		assert_int_equal(wf_session_feed(c->session, bytes, (size_t)count), 0);
+	return count > 0;
+}
+
+/* Prove the key of file @key to @node. */
+static struct caller open_caller(const struct weft_node *node, const char *key)
+{
+	const struct wf_credentials_files files = { .key_file = key };
+	const struct timeval limit = { .tv_sec = LIMIT_NS / 1000000000 };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const char *port = strrchr(weft_node_address(node), ':');
+	struct caller c = { .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+	struct wf_error e = { 0 };
+	int err;
+
+	assert_non_null(port);
+	at.sin_port = htons((uint16_t)atoi(port + 1));
+	assert_int_equal(setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+	assert_int_equal(connect(c.fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	if (wf_credentials_open(&files, &c.credentials, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(wf_session_new(c.credentials, "127.0.0.1", false, &c.session), 0);
+	while ((err = wf_session_shake(c.session, &e)) == -EAGAIN) {
+		say(&c);
+		assert_true(hear(&c));
+	}
+	if (err)
+		fail_msg("%s", e.text);
+	say(&c);
+	return c;
+}
+
+/* Say the hello of a peer without rails.  Does the node say anything to it? */
+static bool is_answered(const struct caller *c)
+{
+	const struct wf_greet greet = {
+		.kind = WF_GREET_HELLO,
+		.hello = { .wire_min = WF_WIRE_VERSION, .wire_max = WF_WIRE_VERSION,
+			   .incarnation = "a caller", .link = 1, .token = 2,
+			   .lost_ns = LIMIT_NS, .security = "sealed" },
+	};
+	uint8_t bytes[WF_GREET_BYTES_MAX];
+	int count = wf_greet_put(&greet, bytes);
+	struct wf_error e;
+	ssize_t got;
+
+	assert_true(count > 0);
+	assert_int_equal(wf_session_write(c->session, bytes, (size_t)count), count);
+	say(c);
+	while ((got = wf_session_read(c->session, bytes, sizeof(bytes), &e)) == -EAGAIN)
+		if (!hear(c))
+			return false;
+	return got > 0;
+}
+
+static void close_caller(struct caller *c)
+{
+	wf_session_free(c->session);
+	wf_credentials_put(c->credentials);
+	close(c->fd);
+}
+
+/* Somebody with a key that leaks holds a session ready, and greets by it when the key is replaced. */
+static void a_session_of_the_old_key_meets_nobody_by_a_later_hello(void **state)
+{
+	struct weft_node *node;
+	struct caller caller;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		put_key(file_a, old);
+		assert_int_equal(setenv("WEFT_KEY_GRACE", i == 1 ? "60s" : "0", 1), 0);
+		node = open_node(file_a, NULL);
+		assert_int_equal(unsetenv("WEFT_KEY_GRACE"), 0);
+		caller = open_caller(node, old);
+		if (i) {
+			put_key(file_a, fresh);
+			rekey(node);
+		}
+		/* Before the change, in the grace of the old key, after it. */
+		assert_int_equal(is_answered(&caller), i < 2);
+		close_caller(&caller);
+		assert_int_equal(weft_node_close(node), 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -739,6 +860,7 @@ int main(int argc, char **argv)
 		TEST(a_node_takes_a_file_that_is_mended_later),
 		TEST(an_identity_is_that_of_the_key_that_was_shown_last),
 		TEST(rights_follow_the_key_that_a_peer_shows),
+		TEST(a_session_of_the_old_key_meets_nobody_by_a_later_hello),
 	};
 
 	(void)argc;
