@@ -274,12 +274,17 @@ void wf_lane_drop(struct wf_link *link)
 bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t number,
 		     uint32_t epoch, struct wf_rail_request *request)
 {
+	uint32_t *last = &link->probe.lanes_taken[on - link->engine->rails];
 	struct wf_lane *lane = find_on(link, on);
 	struct wf_error e;
 
 	if (epoch != link->probe.epoch || !link->rail.ready || on == link->on ||
 	    !wf_rail_caps(on->rail)->connected)
 		return false;
+	/* Whoever reads the network can send a request of the peer's again. */
+	if (number <= *last)
+		return false;
+	*last = number;
 	/* The peer has given up the lane before. */
 	if (lane)
 		end(lane);

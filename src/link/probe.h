@@ -29,6 +29,8 @@ struct wf_probe {
 	/* How the last dial failed; each rail tried and why it failed, kept when a rail is up. */
 	char tried[WF_GREET_TEXT_BYTES];
 	uint32_t lane_number;   /* number of the last lane that this side has dialled */
+	/* Number of the last lane that the peer has opened at each rail of ours. */
+	uint32_t lanes_taken[WF_ENGINE_RAILS_MAX];
 	uint32_t lane_total;    /* number of lanes in this epoch so far */
 	uint64_t lanes_until_ns; /* when bodies that need lanes stop waiting for them */
 };

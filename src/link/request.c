@@ -68,7 +68,9 @@ struct wf_link *wf_request_get(const struct wf_engine *engine, const struct wf_e
 
 	if (!link || !wf_link_greeted(link) || link->dialler)
 		return NULL;
-	if (link->seals.known)
-		return is_proved(link, on, &r, epoch, lane) ? link : NULL;
-	return has_token(link, &r, epoch, lane) ? link : NULL;
+	if (!(link->seals.known ? is_proved(link, on, &r, epoch, lane) :
+				  has_token(link, &r, epoch, lane)))
+		return NULL;
+	/* Before its first probe a link has no epoch, nor a secret for one. */
+	return *epoch ? link : NULL;
 }

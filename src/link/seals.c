@@ -158,8 +158,8 @@ int wf_seals_request(const struct wf_link *link, uint64_t id, uint32_t epoch, ui
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 	const struct wf_seals *s = &link->seals;
 	struct wf_secret secret;
-	int err = wf_secret_derive(epoch == s->epoch ? s->secret : s->next, "request", 0, 0,
-				   &secret);
+	bool now = s->epoch && epoch == s->epoch;
+	int err = wf_secret_derive(now ? s->secret : s->next, "request", 0, 0, &secret);
 
 	if (err)
 		return err;

@@ -9,6 +9,8 @@
 
 #include "core/op.h"
 #include "core/worker.h"
+#include "fabric/ep.h"
+#include "link/request.h"
 #include "tests/sim/world.h"
 #include "transfer/outgoing.h"
 #include "transfer/pull.h"
@@ -370,6 +372,68 @@ static void a_reader_that_asks_for_lanes_over_and_over_is_told_once_for_each(voi
 	wf_world_end();
 }
 
+/* Dial the lane of node 0 once more, with the request that opened it. */
+static void repeat_request(const struct wf_lane *lane)
+{
+	const struct wf_link *link = lane->link;
+	const struct wf_greet_rail *to = &link->peer->rails[lane->theirs];
+	uint8_t data[WF_CONNECT_BYTES];
+	struct wf_bytes_writer w = wf_bytes_writer(data, sizeof(data));
+	struct wf_ep *ep;
+	struct wf_error e;
+
+	assert_int_equal(wf_request_put(link, lane->number, to, &w), 0);
+	assert_int_equal(wf_ep_open(lane->on->rail, to->address, to->address_bytes, data,
+				    (size_t)(w.at - data), lane->link, &ep, &e), 0);
+	wf_world_pass(S);
+	wf_ep_close(ep);
+}
+
+static void a_request_that_is_repeated_takes_no_lane_from_the_peer(void **state)
+{
+	const struct wf_lane *lane;
+	uint32_t number;
+
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	end_well();
+	lane = WF_CONTAINER(wf_list_first(&wf_world_link(0)->lanes), struct wf_lane, node);
+	number = lane->number;
+	repeat_request(lane);
+	wf_world_pass(3 * S);
+	/* A lane that had closed would have been dialled again, by another number. */
+	assert_int_equal(lane->number, number);
+	assert_true(has_lanes(NULL));
+	begin(LONG, 2);
+	assert_int_equal(end_well().rails, 2);
+	wf_world_end();
+}
+
+static void a_request_of_no_epoch_is_for_no_link(void **state)
+{
+	const struct wf_link *link;
+	uint32_t epoch, lane;
+
+	(void)state;
+	open_world(NULL);
+	begin(LONG, 2);
+	end_well();
+	link = wf_world_link(1);
+	for (uint32_t said = 0; said < 2; said++) {
+		uint8_t data[WF_CONNECT_BYTES];
+		struct wf_bytes_writer w = wf_bytes_writer(data, sizeof(data));
+
+		wf_bytes_put_u64(&w, link->id);
+		wf_bytes_put_u64(&w, link->token);
+		wf_bytes_put_u32(&w, said);
+		assert_ptr_equal(wf_request_get(link->engine, link->on, data,
+						(size_t)(w.at - data), &epoch, &lane),
+				 said ? link : NULL);
+	}
+	wf_world_end();
+}
+
 static void a_cancel_amid_a_body_leaves_both_quiet(void **state)
 {
 	(void)state;
@@ -405,6 +469,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sums_are_verified_whichever_way_the_bytes_came),
 		cmocka_unit_test(a_reader_that_asks_for_lanes_over_and_over_is_told_once_for_each),
 		cmocka_unit_test(a_cancel_amid_a_body_leaves_both_quiet),
+		cmocka_unit_test(a_request_that_is_repeated_takes_no_lane_from_the_peer),
+		cmocka_unit_test(a_request_of_no_epoch_is_for_no_link),
 	};
 
 	if (argc > 1)
