@@ -155,33 +155,42 @@ static void replace(struct weft_node *node, struct wf_credentials *credentials, 
 	wf_acl_put(acl_before);
 }
 
-/* Read the files that are due, which stay so if they can't be used.  Under the lock. */
-static int read_anew(struct weft_node *node, struct wf_error *e)
+/*
+ * Read the files that are due, which stay so if they can't be used: credentials, and the list of
+ * rights.  @together: neither holds unless both can be read.  Under the lock.
+ */
+static int read_anew(struct weft_node *node, bool together, struct wf_error *e)
 {
 	struct wf_proof *p = &node->proof;
 	const struct wf_options *o = &p->options;
 	struct wf_credentials *credentials = NULL;
 	struct wf_acl *acl = NULL;
 	uint64_t until_ns = wf_clock_now() + o->key_grace_ns;
-	int err = 0;
+	unsigned list = p->due & 1u << ALLOW, others = p->due & ~list;
+	int err = others ? read_credentials(o, &credentials, e) : 0, list_err = 0;
+	struct wf_error list_e;
 
-	if (p->due & ~(1u << ALLOW))
-		err = read_credentials(o, &credentials, e);
-	if (!err && p->due & 1u << ALLOW && o->allow[0])
-		err = wf_acl_read(o->allow, &acl, e);
-	if (err) {
+	if (list && o->allow[0])
+		list_err = wf_acl_read(o->allow, &acl, &list_e);
+	if (list_err && !err)
+		*e = list_e;
+	if (together && (err || list_err)) {
 		wf_credentials_put(credentials);
-		return err;
+		wf_acl_put(acl);
+		return err ? err : list_err;
 	}
-	p->due = 0;
+	p->due = (err ? others : 0) | (list_err ? list : 0);
 	if (credentials && wf_credentials_succeed(credentials, p->credentials, until_ns))
 		p->grace_until_ns = until_ns;
-	replace(node, credentials, acl);
-	tell_workers(node, credentials && !o->key_file[0]);
-	wf_log(&node->workers[0].engine.log, WF_LOG_INFO, "%s%s%s changed, and hold from now on",
-	       credentials ? "the node's credentials" : "", credentials && acl ? " and " : "",
-	       acl ? "the rights of its peers" : "");
-	return 0;
+	if (credentials || acl || !p->due) {
+		replace(node, credentials, acl);
+		tell_workers(node, credentials && !o->key_file[0]);
+		wf_log(&node->workers[0].engine.log, WF_LOG_INFO,
+		       "%s%s%s changed, and hold from now on",
+		       credentials ? "the node's credentials" : "", credentials && acl ? " and " : "",
+		       acl ? "the rights of its peers" : "");
+	}
+	return err ? err : list_err;
 }
 
 static void watch(struct wf_timer *timer)
@@ -195,9 +204,12 @@ static void watch(struct wf_timer *timer)
 	pthread_mutex_lock(&p->lock);
 	changed = look(p);
 	p->due |= changed;
-	if (p->due && read_anew(node, &e) && changed)
-		wf_log(&engine->log, WF_LOG_WARN, "what this node proves itself by, and its peers' "
-		       "rights, stay as they were: %s", e.text);
+	if (p->due && read_anew(node, false, &e) && changed)
+		wf_log(&engine->log, WF_LOG_WARN, "%s stay as they were: %s",
+		       p->due & 1u << ALLOW && p->due & ~(1u << ALLOW) ?
+		       "what this node proves itself by, and its peers' rights," :
+		       p->due & 1u << ALLOW ? "the rights of this node's peers" :
+		       "this node's credentials", e.text);
 	if (p->grace_until_ns && engine->loop.now_ns >= p->grace_until_ns) {
 		p->grace_until_ns = 0;
 		wf_credentials_forget_older(p->credentials);
@@ -251,7 +263,7 @@ int wf_proof_renew(struct weft_node *node)
 	pthread_mutex_lock(&p->lock);
 	(void)look(p);
 	p->due = (1u << WF_PROOF_FILES) - 1;
-	err = read_anew(node, &e);
+	err = read_anew(node, true, &e);
 	pthread_mutex_unlock(&p->lock);
 	return err ? wf_last_copy(&e) : wait_until_taken(node);
 }

@@ -631,6 +631,27 @@ static void a_node_that_starts_with_the_new_key_is_let_in(void **state)
 	close_two(&two);
 }
 
+static void wait_until_said(const char *text)
+{
+	uint64_t until = now_ns() + LIMIT_NS;
+
+	while (!said_has(text)) {
+		assert_true(now_ns() < until);
+		sleep_a_little();
+	}
+}
+
+static void call_until(struct weft_stub *stub, enum weft_status status)
+{
+	uint64_t until = now_ns() + LIMIT_NS;
+	char text[TEXT_BYTES];
+
+	while (end_of(call(stub), text) != status) {
+		assert_true(now_ns() < until);
+		sleep_a_little();
+	}
+}
+
 static void a_node_takes_a_file_that_is_mended_later(void **state)
 {
 	static const uint8_t bytes[KEY_BYTES - 1];
@@ -638,15 +659,40 @@ static void a_node_takes_a_file_that_is_mended_later(void **state)
 
 	(void)state;
 	put_file(file_b, bytes, sizeof(bytes));
-	for (uint64_t until = now_ns() + LIMIT_NS; !said_has("stay as they were");) {
-		assert_true(now_ns() < until);
-		sleep_a_little();
-	}
+	wait_until_said("this node's credentials stay as they were");
 	assert_true(said_has(file_b));
 	assert_int_equal(meet_third(two.b, old, false), WEFT_OK);
 	put_key(file_b, fresh);
 	meet_until(two.b, fresh, false, WEFT_OK);
 	close_two(&two);
+}
+
+static void a_list_that_cannot_be_used_keeps_no_key_back(void **state)
+{
+	static const char good[] = "allow * calls *\n", bad[] = "allow * everything\n",
+			  none[] = "allow * abort\n";
+	static const uint8_t bytes[KEY_BYTES - 1];
+	char list[PATH_BYTES];
+	struct two two;
+
+	(void)state;
+	(void)snprintf(list, sizeof(list), "%s/list", folder);
+	put_file(list, good, strlen(good));
+	two = open_two("600s", false, list);
+	ends(call(two.stub_b), WEFT_OK);
+	put_file(list, bad, strlen(bad));
+	wait_until_said("the rights of this node's peers stay as they were");
+	put_key(file_b, fresh);
+	meet_until(two.b, fresh, false, WEFT_OK);
+	ends(call(two.stub_b), WEFT_OK);
+	/* And the other way round. */
+	put_file(file_b, bytes, sizeof(bytes));
+	wait_until_said("what this node proves itself by, and its peers' rights, stay as they were");
+	put_file(list, none, strlen(none));
+	call_until(two.stub_b, WEFT_PERMISSION_DENIED);
+	assert_int_equal(meet_third(two.b, fresh, false), WEFT_OK);
+	close_two(&two);
+	assert_int_equal(unlink(list), 0);
 }
 
 static void an_identity_is_that_of_the_key_that_was_shown_last(void **state)
@@ -858,6 +904,7 @@ int main(int argc, char **argv)
 		TEST(a_node_sees_by_itself_that_its_key_has_changed),
 		TEST(a_node_that_starts_with_the_new_key_is_let_in),
 		TEST(a_node_takes_a_file_that_is_mended_later),
+		TEST(a_list_that_cannot_be_used_keeps_no_key_back),
 		TEST(an_identity_is_that_of_the_key_that_was_shown_last),
 		TEST(rights_follow_the_key_that_a_peer_shows),
 		TEST(a_session_of_the_old_key_meets_nobody_by_a_later_hello),
