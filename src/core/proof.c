@@ -103,6 +103,7 @@ static void take(struct wf_loop_task *task)
 	struct wf_credentials *credentials;
 	struct wf_acl *acl;
 	uint64_t reading;
+	bool is_list_new;
 
 	atomic_store(&worker->proof_due, false);
 	pthread_mutex_lock(&node->lock);
@@ -110,7 +111,11 @@ static void take(struct wf_loop_task *task)
 	credentials = wf_credentials_get(node->proof.credentials);
 	acl = node->proof.acl ? wf_acl_get(node->proof.acl) : NULL;
 	pthread_mutex_unlock(&node->lock);
+	is_list_new = acl != worker->engine.acl;
 	wf_reprove(&worker->engine, credentials, acl, atomic_exchange(&worker->proof_again, false));
+	/* Peers read what is lent to them without a question. */
+	if (is_list_new)
+		wf_window_recall(&worker->windows);
 	wf_credentials_put(credentials);
 	wf_acl_put(acl);
 	pthread_mutex_lock(&node->lock);

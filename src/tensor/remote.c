@@ -243,6 +243,26 @@ static const struct wf_error *why_failed(const struct wf_remote_get *g, const st
 
 /* Gets of a window that is lent as a whole */
 
+static void window_answered(struct wf_remote_ask *ask, const struct wf_body *body,
+			    struct wf_answer *answer, const struct wf_error *e);
+
+/* Ask for the window, for those that wait for it. */
+static void ask_for_window(struct wf_remote *remote)
+{
+	struct wf_remote_get *first = get_of(wf_list_first(&remote->waiting));
+	struct wf_list waiting, *node;
+
+	remote->ask.answered = window_answered;
+	if (!ask_for(first->remotes, wf_link_real(first->link), remote, 0, remote->bytes,
+		     WF_ACCESS_ASK_STAY, &remote->ask)) {
+		remote->state = WF_REMOTE_ASKED;
+		return;
+	}
+	wf_list_take(&waiting, &remote->waiting);
+	while ((node = wf_list_pop(&waiting)))
+		end_without_memory(get_of(node));
+}
+
 static void finish_withdrawal(struct wf_remote *remote)
 {
 	struct wf_answer *answer = remote->answer;
@@ -252,6 +272,8 @@ static void finish_withdrawal(struct wf_remote *remote)
 	remote->state = WF_REMOTE_NONE;
 	remote->answer = NULL;
 	wf_answer_withdrawn(answer, answer->link);
+	if (!wf_list_empty(&remote->waiting))
+		ask_for_window(remote);
 }
 
 /* A pull may have been offered the window anew, on another rail: later gets need not ask again. */
@@ -266,9 +288,9 @@ static void learn(struct wf_remote *remote, const struct wf_pull *pull)
 }
 
 /*
- * Give up a loan that the owner could not offer anew, as it told a pull alone.  Returns whether @g
- * may ask for the window again, of a peer that is there: once, as its owner may reach a device over
- * another rail only, and says then how it lends the window, or that it is closed.
+ * Give up a loan that the owner has taken back, or could not offer anew, as it told a pull alone.
+ * Returns whether @g may ask for the window again, of a peer that is there: once, as its owner says
+ * then how it lends the window, which may be a device's that another rail reaches, or why not.
  */
 static bool doubt(struct wf_remote *remote, struct wf_remote_get *g, const struct wf_pull *pull,
 		  const struct wf_error *e)
@@ -328,7 +350,7 @@ static void withdrawn(struct wf_answer *answer)
 	struct wf_error e;
 
 	remote->state = WF_REMOTE_WITHDRAWN;
-	wf_remote_why(&e, WEFT_NOT_FOUND, wf_link_label(answer->link));
+	wf_error_set(&e, -ECANCELED, "%s has taken its window back", wf_link_label(answer->link));
 	WF_LIST_EACH_OF_NOW(node, &remote->reading)
 		wf_pull_stop(get_of(node)->pull, &e);
 	finish_withdrawal(remote);
@@ -346,6 +368,10 @@ static void lost(struct wf_answer *answer, const struct wf_error *e)
 	wf_list_take(&due, &remote->reading);
 	while ((node = wf_list_pop(&due)))
 		wf_pull_lost(get_of(node)->pull, e);
+	/* Gets that wait for the end of a loan that was taken back have not asked. */
+	wf_list_take(&due, &remote->waiting);
+	while ((node = wf_list_pop(&due)))
+		end(get_of(node), e);
 }
 
 static const struct wf_answer_keeper keeper = {
@@ -390,7 +416,7 @@ static void window_answered(struct wf_remote_ask *ask, const struct wf_body *bod
 	while ((node = wf_list_pop(&waiting))) {
 		struct wf_remote_get *g = get_of(node);
 
-		g->refused = e != NULL;
+		g->refused = e && !g->anew;
 		if (e)
 			end(g, e);
 		else
@@ -399,7 +425,7 @@ static void window_answered(struct wf_remote_ask *ask, const struct wf_body *bod
 }
 
 /* Have @g read what is lent, or wait for that. */
-static void use_window(struct wf_remote_get *g, struct wf_link *link)
+static void use_window(struct wf_remote_get *g)
 {
 	struct wf_remote *remote = g->remote;
 
@@ -407,24 +433,10 @@ static void use_window(struct wf_remote_get *g, struct wf_link *link)
 		read_blocks(g);
 		return;
 	}
-	if (remote->state == WF_REMOTE_WITHDRAWN) {
-		struct wf_error e;
-
-		wf_remote_why(&e, WEFT_NOT_FOUND, wf_link_label(link));
-		end(g, &e);
-		return;
-	}
-	if (remote->state == WF_REMOTE_NONE) {
-		remote->ask.answered = window_answered;
-		if (ask_for(g->remotes, link, remote, 0, remote->bytes, WF_ACCESS_ASK_STAY,
-			    &remote->ask)) {
-			end_without_memory(g);
-			return;
-		}
-		remote->state = WF_REMOTE_ASKED;
-	}
 	g->state = WF_REMOTE_GET_ASKING;
 	wf_list_append(&remote->waiting, &g->node);
+	if (remote->state == WF_REMOTE_NONE)
+		ask_for_window(remote);
 }
 
 /* Gets of which each block is lent alone */
@@ -506,7 +518,7 @@ static void go_on(struct wf_remote_get *g)
 	if (g->remote->in_pieces || sum_kind != WF_BODY_SUM_NONE)
 		begin_alone(g);
 	else
-		use_window(g, link);
+		use_window(g);
 }
 
 /* Begin @g now, or as soon as there is a rail. */

@@ -39,9 +39,10 @@ struct wf_remote_ask {
  *   NONE ------> ASKED      a get needs the window
  *   ASKED -----> HELD       LEND has brought the offer
  *   ASKED -----> NONE       LEND has brought a refusal, or the peer is dead
- *   HELD ------> WITHDRAWN  the owner takes the offer back: gets stop
+ *   HELD ------> WITHDRAWN  the owner takes the offer back: gets stop, and ask again once
  *   HELD ------> NONE       the peer is dead
- *   WITHDRAWN -> NONE       no get reads any more
+ *   WITHDRAWN -> NONE       no get reads any more, and none waits
+ *   WITHDRAWN -> ASKED      no get reads any more
  */
 enum wf_remote_state {
 	WF_REMOTE_NONE,

@@ -690,3 +690,36 @@ void wf_window_stop(struct wf_windows *w, struct wf_window *window)
 	if (wf_list_empty(&share->uses))
 		share->quiet(share);
 }
+
+/* Returns the next open window of @table from @at on; NULL: there is none. */
+static struct wf_window *next_window(struct wf_window_table *table, uint32_t *at)
+{
+	struct wf_window *window;
+
+	pthread_mutex_lock(&table->lock);
+	window = wf_table_next(&table->windows, at);
+	pthread_mutex_unlock(&table->lock);
+	return window;
+}
+
+void wf_window_recall(struct wf_windows *w)
+{
+	struct wf_window *window;
+	struct wf_error e;
+	uint32_t at = 0;
+
+	wf_error_set(&e, wf_status_code(WEFT_PERMISSION_DENIED), "the peer may get no more");
+	while ((window = next_window(w->table, &at))) {
+		WF_LIST_EACH_OF_NOW(node, &share_of(w, window)->uses) {
+			struct use *use = WF_CONTAINER(node, struct use, node);
+			struct wf_outgoing *loan = &WF_CONTAINER(use, struct loan, use)->outgoing;
+
+			if (!use->is_loan || check_rights(use->link, WEFT_WINDOW_READ) == WEFT_OK)
+				continue;
+			if (use->waits)
+				loan_done(loan, &e);
+			else
+				wf_outgoing_stop(loan, &e);
+		}
+	}
+}

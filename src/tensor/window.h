@@ -112,6 +112,9 @@ void wf_window_remove(struct wf_window_table *table, struct wf_window *window);
 /* Stop all uses of @window, which was removed, at this worker; its share's quiet() follows. */
 void wf_window_stop(struct wf_windows *w, struct wf_window *window);
 
+/* Take back what this worker has lent to peers that may get no more, as the list has it now. */
+void wf_window_recall(struct wf_windows *w);
+
 /* Lend what waits until the first @bytes of @window are there.  One worker has the node alone. */
 void wf_window_fill(struct wf_windows *w, struct wf_window *window, uint64_t bytes);
 

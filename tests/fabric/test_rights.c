@@ -748,6 +748,51 @@ static void a_new_list_holds_from_rekey_on_for_a_link_that_is_up(void **state)
 	close_two(&two);
 }
 
+static enum weft_status get_once(struct weft_remote *remote, void *into, size_t bytes)
+{
+	const struct weft_block block = { into, 0, bytes };
+	char text[TEXT_BYTES];
+	struct weft_op *op;
+
+	assert_int_equal(weft_get(remote, &block, 1, NULL, &op), 0);
+	return end_of(op, text);
+}
+
+/* The first get is lent the whole window, and later ones read it without asking. */
+static void a_window_that_was_lent_is_got_from_no_more_under_a_list_without_the_right(void **state)
+{
+	static const struct {
+		const char *list;
+		enum weft_status status;
+	} rows[] = {
+		{ "allow * windows get\n", WEFT_OK },
+		{ "allow * windows get\nallow * abort\n", WEFT_OK },
+		{ "allow * windows put\n", WEFT_PERMISSION_DENIED },
+		{ "allow * windows get\n", WEFT_OK },
+	};
+	struct two two = open_two(rows[0].list);
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX], here[1000], there[1000];
+	size_t length = sizeof(descriptor);
+	struct weft_window *window;
+	struct weft_remote *remote;
+
+	(void)state;
+	assert_int_equal(weft_window_open(two.b, there, sizeof(there), WEFT_WINDOW_READ, &window),
+			 0);
+	assert_int_equal(weft_window_describe(window, descriptor, &length), 0);
+	assert_int_equal(weft_window_import(two.to_b, descriptor, length, &remote), 0);
+	for (unsigned i = 0; i < COUNT(rows); i++) {
+		memset(here, 'h', sizeof(here));
+		memset(there, (int)('a' + i), sizeof(there));
+		change_list(&two, rows[i].list);
+		assert_int_equal(get_once(remote, here, sizeof(here)), rows[i].status);
+		assert_int_equal(here[0], rows[i].status == WEFT_OK ? 'a' + i : 'h');
+	}
+	weft_remote_close(remote);
+	assert_int_equal(weft_window_close(window), 0);
+	close_two(&two);
+}
+
 static void a_new_list_that_cannot_be_used_leaves_the_old_one(void **state)
 {
 	struct two two = open_two("allow * calls calls.Test/Empty\n");
@@ -897,6 +942,7 @@ int main(int argc, char **argv)
 		TEST(the_empty_list_refuses_all),
 		TEST(a_list_that_cannot_be_used_opens_no_node),
 		TEST(a_new_list_holds_from_rekey_on_for_a_link_that_is_up),
+		TEST(a_window_that_was_lent_is_got_from_no_more_under_a_list_without_the_right),
 		TEST(a_new_list_that_cannot_be_used_leaves_the_old_one),
 		TEST(a_node_sees_by_itself_that_its_list_has_changed),
 		TEST(an_identity_is_the_same_to_all_who_see_it),
