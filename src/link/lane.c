@@ -281,7 +281,7 @@ bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t n
 	if (epoch != link->probe.epoch || !link->rail.ready || on == link->on ||
 	    !wf_rail_caps(on->rail)->connected)
 		return false;
-	/* Whoever reads the network can send a request of the peer's again. */
+	/* A request is repeated by whoever has read it on the network. */
 	if (number <= *last)
 		return false;
 	*last = number;
