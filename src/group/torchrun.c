@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "util/environment.h"
 
@@ -18,14 +19,21 @@ static bool here(void)
 	       wf_environment_get("MASTER_ADDR") && wf_environment_get("MASTER_PORT");
 }
 
-/* A run that torchrun has started anew is another job. */
+/*
+ * A run that torchrun has started anew is another job.  The count of restarts is each agent's own,
+ * which counts those that its own workers cause, so it says something of a run of one agent alone.
+ * Several agents meet anew once each has ended its workers of the time before.
+ */
 static void set_key(struct wf_job *job)
 {
 	const char *run = wf_environment_get("TORCHELASTIC_RUN_ID");
 	const char *restarts = wf_environment_get("TORCHELASTIC_RESTART_COUNT");
+	const char *agents = wf_environment_get("GROUP_WORLD_SIZE");
 
-	if (run)
+	if (run && agents && !strcmp(agents, "1"))
 		snprintf(job->key, sizeof(job->key), "%.200s.%.20s", run, restarts ? restarts : "0");
+	else if (run)
+		snprintf(job->key, sizeof(job->key), "%.200s", run);
 }
 
 static int read_environment(const struct wf_options *options, const char *argument,

@@ -145,6 +145,28 @@ static void processes_of_torchrun_meet_beside_its_own_port(void **state)
 	all_met(RANKS, "torchrun");
 }
 
+/* Workers of one agent have failed, and both agents have started theirs anew. */
+static void processes_of_agents_that_count_other_restarts_meet(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++) {
+		struct environment e = { 0 };
+
+		add(&e, "RANK=%u", i);
+		add(&e, "WORLD_SIZE=%u", RANKS);
+		add(&e, "MASTER_ADDR=localhost");
+		add(&e, "MASTER_PORT=%u", port);
+		add(&e, "GROUP_WORLD_SIZE=2");
+		add(&e, "TORCHELASTIC_RUN_ID=run");
+		add(&e, "TORCHELASTIC_RESTART_COUNT=%u", i < 2 ? 1 : 0);
+		add(&e, "WEFT_JOIN_TIMEOUT=30s");
+		start(i, &e, NULL);
+	}
+	all_met(RANKS, "torchrun");
+}
+
 static void processes_of_srun_meet_without_pmix(void **state)
 {
 	(void)state;
@@ -506,6 +528,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(processes_meet_at_an_address_given_by_hand, stop_all),
 		cmocka_unit_test_teardown(processes_of_torchrun_meet_beside_its_own_port, stop_all),
+		cmocka_unit_test_teardown(processes_of_agents_that_count_other_restarts_meet, stop_all),
 		cmocka_unit_test_teardown(processes_of_srun_meet_without_pmix, stop_all),
 		cmocka_unit_test_teardown(
 			processes_of_a_tensorflow_cluster_are_ranked_by_job_and_index, stop_all),

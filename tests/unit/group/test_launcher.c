@@ -28,7 +28,7 @@ static const char *const variables[] = {
 	"TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
 	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
 	"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES",
-	"JOB_COMPLETION_INDEX", "TF_CONFIG", "LOCAL_WORLD_SIZE",
+	"JOB_COMPLETION_INDEX", "TF_CONFIG", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE",
 };
 
 static int forget(void **state)
@@ -70,6 +70,7 @@ static void torchrun_says_where_rank_0_is(void **state)
 	set_torchrun();
 	setenv("TORCHELASTIC_RUN_ID", "run", 1);
 	setenv("TORCHELASTIC_RESTART_COUNT", "3", 1);
+	setenv("GROUP_WORLD_SIZE", "1", 1);
 	assert_int_equal(find(""), 0);
 	assert_string_equal(job.launcher, "torchrun");
 	assert_int_equal(job.rank, 2);
@@ -78,6 +79,21 @@ static void torchrun_says_where_rank_0_is(void **state)
 	assert_int_equal(job.port, 29501);
 	assert_int_equal(job.ports, WF_JOB_PORTS);
 	assert_string_equal(job.key, "run.3");
+}
+
+/* Agents count restarts each for itself. */
+static void counts_of_restarts_of_several_agents_tell_no_runs_apart(void **state)
+{
+	(void)state;
+	set_torchrun();
+	setenv("TORCHELASTIC_RUN_ID", "run", 1);
+	setenv("TORCHELASTIC_RESTART_COUNT", "3", 1);
+	setenv("GROUP_WORLD_SIZE", "2", 1);
+	assert_int_equal(find(""), 0);
+	assert_string_equal(job.key, "run");
+	unsetenv("GROUP_WORLD_SIZE");
+	assert_int_equal(find(""), 0);
+	assert_string_equal(job.key, "run");
 }
 
 static void the_launcher_started_last_is_believed(void **state)
@@ -389,6 +405,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(torchrun_says_where_rank_0_is),
+		TEST(counts_of_restarts_of_several_agents_tell_no_runs_apart),
 		TEST(the_launcher_started_last_is_believed),
 		TEST(launchers_that_know_tell_of_several_hosts),
 		TEST(a_launcher_may_be_given_a_port),
