@@ -294,6 +294,11 @@ static enum weft_status check(const struct wf_bootstrap *b, const Weft__Group__M
 		return WEFT_INVALID_ARGUMENT;
 	}
 	m = &b->members[said->rank];
+	/* A member that has heard of all may join the next group of this name before rank 0 does. */
+	if (!b->missing && b->refused == WEFT_OK && m->process != said->process) {
+		snprintf(text, bytes, "all have joined, and rank 0 has not begun to join anew");
+		return WEFT_UNAVAILABLE;
+	}
 	if (m->address && m->process != said->process) {
 		snprintf(text, bytes, "another process has joined as rank %u, with its node at %.100s",
 			 said->rank, m->address);

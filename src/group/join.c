@@ -17,6 +17,7 @@
 
 #define PAUSE_NS (100 * WF_NS_PER_MS) /* between two calls to one address; not tuned */
 #define ASK_NS (100 * WF_NS_PER_MS) /* between two questions to the program; not tuned */
+#define PASS_NS (2 * WF_NS_PER_S) /* for a refusal to pass, beside WEFT_LOST; not tuned */
 #define LOOK_NS WF_NS_PER_S /* between two looks at the board while a call runs */
 
 /* Ports of the job's host, and of loopback. */
@@ -46,6 +47,8 @@ struct join {
 	uint32_t missing[WF_BOOTSTRAP_MISSING_MAX], missing_count;
 	size_t missing_known;
 	char reason[WF_ERROR_BYTES]; /* why rank 0 is not met; "": no word */
+	struct wf_error refusal;     /* rank 0's last, which may pass; code 0: none */
+	uint64_t final_ns;           /* a refusal is final from then on; with ->refusal */
 };
 
 WEFT_STREAM_TYPES(join, Weft__Group__Member, Weft__Group__Progress);
@@ -273,12 +276,13 @@ static void keep_missing(struct join *j, const Weft__Group__Progress *said)
 
 	j->met = true;
 	j->lost = false;
+	j->refusal.code = 0;
 	memcpy(j->missing, said->missing, known * sizeof(j->missing[0]));
 	j->missing_known = known;
 	j->missing_count = said->missing_count < known ? (uint32_t)known : said->missing_count;
 }
 
-/* The code of a refusal that is final; 0: another call may go better. */
+/* The code of a refusal; 0: another call may go better. */
 static int code_of(enum weft_status status)
 {
 	switch (status) {
@@ -295,16 +299,40 @@ static int code_of(enum weft_status status)
 	}
 }
 
+/*
+ * May a refusal by @status pass?  The rank may be claimed by a process that has died, until rank 0
+ * takes it for lost, and the rank 0 of a job of another size may be about to end.
+ */
+static bool may_pass(enum weft_status status)
+{
+	return status == WEFT_ALREADY_EXISTS || status == WEFT_INVALID_ARGUMENT;
+}
+
+/* Keep @e as a refusal that may pass.  Returns whether it has had its time to do so. */
+static bool keep_refusal(struct join *j, const struct wf_error *e)
+{
+	uint64_t now = wf_clock_now();
+
+	if (!j->refusal.code)
+		j->final_ns = wf_clock_after(now, j->node->workers[0].engine.options.lost_ns + PASS_NS);
+	j->refusal = *e;
+	return now >= j->final_ns;
+}
+
 /* The call of @a has no more to read.  -EAGAIN: another may; else what rank 0 has said against it. */
 static int call_over(struct join *j, struct attempt *a, struct wf_error *e)
 {
+	enum weft_status status;
 	int err;
 
 	/* The call ends with its last read, or at once after it. */
 	weft_wait(a->call, WF_NS_PER_S);
-	err = weft_op_executed(a->call) == WEFT_EXECUTED_YES ? code_of(weft_op_status(a->call)) : 0;
+	status = weft_op_status(a->call);
+	err = weft_op_executed(a->call) == WEFT_EXECUTED_YES ? code_of(status) : 0;
 	if (err)
-		return wf_error_set(e, err, "%s", weft_op_message(a->call));
+		wf_error_set(e, err, "%s", weft_op_message(a->call));
+	if (err && (!may_pass(status) || keep_refusal(j, e)))
+		return err;
 	j->lost = true;
 	try_later(j, a, *weft_op_message(a->read) ? weft_op_message(a->read)
 						  : "the server says no more");
@@ -391,6 +419,10 @@ static int waited_in_vain(const struct join *j, int over, struct wf_error *e)
 	if (over == -ECANCELED)
 		return wf_error_set(e, over, "the join of %u processes (%s) was given up by this one",
 				    job->size, job->launcher);
+	if (j->refusal.code) {
+		*e = j->refusal;
+		return e->code;
+	}
 	if (wf_socket_leads_to_loopback(own))
 		snprintf(hint, sizeof(hint), "; other hosts, if the job has any, do not reach this node, "
 					     "at %s: see WEFT_LISTEN", own);

@@ -3,7 +3,9 @@
  * Join: how a process finds rank 0's bootstrap server, and hears who is in the group.
  *
  * A server may stand at one of several ports, and may not be there yet, or be another job's: all
- * are asked, again and again, until one knows the group or the time is over.
+ * are asked, again and again, until one knows the group or the time is over.  A server that knows
+ * the group may refuse a process: what may pass is final only once it has not, for WEFT_LOST and a
+ * bit more.
  *
  * Threads: one that may wait; in a manual node the owner.
  */

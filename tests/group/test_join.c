@@ -424,6 +424,95 @@ static void a_rank_that_died_before_all_were_there_may_come_again(void **state)
 	all_met(RANKS, "address");
 }
 
+/* Start rank @rank of @size, by hand, which is patient with what has died or is about to. */
+static void start_patient(unsigned which, unsigned rank, unsigned size, unsigned port)
+{
+	struct environment e = { 0 };
+
+	add_place(&e, rank, size, port);
+	add(&e, "WEFT_LOST=60s");
+	start(which, &e, NULL);
+}
+
+/* Wait until rank 1 of the four at @port has joined: rank 3 comes, and hears who is missing. */
+static void wait_for_rank_1(unsigned port)
+{
+	bool joined = false;
+
+	while (!joined) {
+		start_by_hand(3, 3, 4, port, "500ms", NULL);
+		fails_with(3, "(Connection timed out)");
+		joined = strstr(process_err(&members[3]), "did not join within 0.5 s: rank 2");
+		process_stop(&members[3]);
+	}
+}
+
+/* Wait until process @which says in its log that it has lost the process @pid. */
+static void wait_until_lost(unsigned which, pid_t pid)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), ".%d is gone", (int)pid);
+	while (!strstr(process_err(&members[which]), text))
+		assert_false(process_wait(&members[which], 10));
+}
+
+/* The claim of a stopped process stands, as does for a while that of one killed on another host. */
+static void a_process_waits_for_the_claim_of_the_one_whose_place_it_takes(void **state)
+{
+	struct environment e = { 0 };
+	unsigned port = a_port();
+	pid_t first;
+
+	(void)state;
+	add_place(&e, 0, 4, port);
+	add(&e, "WEFT_LOG=stderr:2");
+	start(0, &e, NULL);
+	start_by_hand(4, 1, 4, port, NULL, NULL);
+	wait_for_rank_1(port);
+	first = members[4].pid;
+	process_signal(&members[4], SIGSTOP);
+	start_patient(1, 1, 4, port);
+	/* The newcomer has heard of the claim by then, or never hears of it. */
+	assert_false(process_wait(&members[1], 1000));
+	process_stop(&members[4]);
+	wait_until_lost(0, first);
+	wait_for_rank_1(port);
+	for (unsigned i = 2; i < 4; i++)
+		start_by_hand(i, i, 4, port, NULL, NULL);
+	all_met(4, "address");
+}
+
+static void a_member_waits_for_rank_0_of_another_size_to_leave(void **state)
+{
+	unsigned port = a_port();
+
+	(void)state;
+	start_by_hand(0, 0, 3, port, NULL, NULL);
+	while (!somebody_listens(port))
+		assert_false(process_wait(&members[0], 10));
+	start_patient(1, 1, 2, port);
+	/* The member has heard of the other size by then, or never hears of it. */
+	assert_false(process_wait(&members[1], 1000));
+	process_stop(&members[0]);
+	start_by_hand(0, 0, 2, port, NULL, NULL);
+	all_met(2, "address");
+}
+
+/* A member that has heard of all may join again before the others have. */
+static void processes_join_groups_of_one_name_one_after_the_other(void **state)
+{
+	static const char *const there[] = { "--name", "a", "--name", "a", "--name", "a", "--name", "a",
+					     "--name", "a", NULL };
+	unsigned port = a_port();
+
+	(void)state;
+	for (unsigned i = 0; i < RANKS; i++)
+		start_by_hand(i, i, RANKS, port, NULL, there);
+	for (unsigned i = 0; i < RANKS; i++)
+		ends_well(i);
+}
+
 /* Missing ranks, and processes that differ. */
 
 static void all_hear_which_ranks_are_missing(void **state)
@@ -548,6 +637,12 @@ int main(void)
 		cmocka_unit_test_teardown(jobs_at_one_port_do_not_mix, stop_all),
 		cmocka_unit_test_teardown(jobs_at_neighbouring_ports_do_not_mix, stop_all),
 		cmocka_unit_test_teardown(a_rank_that_died_before_all_were_there_may_come_again,
+					  stop_all),
+		cmocka_unit_test_teardown(
+			a_process_waits_for_the_claim_of_the_one_whose_place_it_takes,
+			stop_all),
+		cmocka_unit_test_teardown(a_member_waits_for_rank_0_of_another_size_to_leave, stop_all),
+		cmocka_unit_test_teardown(processes_join_groups_of_one_name_one_after_the_other,
 					  stop_all),
 		cmocka_unit_test_teardown(all_hear_which_ranks_are_missing, stop_all),
 		cmocka_unit_test_teardown(a_program_gives_a_join_up, stop_all),
