@@ -36,7 +36,8 @@ struct caller {
 	uint32_t told;       /* how many were missing when this was last written */
 	bool heard;          /* something was written */
 	bool joined;         /* the rank is this call's */
-	bool writing, over;
+	bool busy;           /* a read or a write of the stream runs */
+	bool over;
 };
 
 struct wf_bootstrap {
@@ -90,7 +91,7 @@ static void end(struct caller *c, enum weft_status status, const char *text)
 		wf_list_remove(&c->node);
 		weft_stream_finish(c->stream, status, text);
 	}
-	if (!c->writing)
+	if (!c->busy)
 		free(c);
 }
 
@@ -165,7 +166,7 @@ static void written(struct weft_op *op, void *arg)
 
 	weft_op_free(op);
 	pthread_mutex_lock(&b->lock);
-	c->writing = false;
+	c->busy = false;
 	if (!good || c->over)
 		end(c, WEFT_CANCELLED, "the member has gone");
 	else if (!c->told)
@@ -183,8 +184,8 @@ static void write_progress(struct caller *c, const Weft__Group__Progress *progre
 	options.arg = c;
 	c->heard = true;
 	c->told = c->bootstrap->missing;
-	c->writing = !join_answer(c->stream, progress, &options, &op);
-	if (!c->writing)
+	c->busy = !join_answer(c->stream, progress, &options, &op);
+	if (!c->busy)
 		end(c, WEFT_RESOURCE_EXHAUSTED, weft_error());
 }
 
@@ -239,7 +240,7 @@ static void tell_all(struct wf_bootstrap *b)
 	WF_LIST_EACH(at, &b->callers) {
 		struct caller *c = WF_CONTAINER(at, struct caller, node);
 
-		if (c->writing || !c->joined)
+		if (c->busy || !c->joined)
 			continue;
 		if (b->refused)
 			end(c, b->refused, b->refusal);
@@ -358,7 +359,8 @@ static void asked(struct weft_op *op, void *arg)
 	struct wf_bootstrap *b = c->bootstrap;
 
 	pthread_mutex_lock(&b->lock);
-	if (said)
+	c->busy = false;
+	if (said && !c->over)
 		take(c, said);
 	else
 		end(c, WEFT_INVALID_ARGUMENT, "there is no member");
@@ -383,7 +385,8 @@ static void handle_join(struct weft_stream *stream, void *arg)
 	options.arg = c;
 	pthread_mutex_lock(&b->lock);
 	wf_list_append(&b->callers, &c->node);
-	if (weft_stream_read(stream, &options, &op))
+	c->busy = !weft_stream_read(stream, &options, &op);
+	if (!c->busy)
 		end(c, WEFT_RESOURCE_EXHAUSTED, weft_error());
 	pthread_mutex_unlock(&b->lock);
 }
@@ -583,10 +586,26 @@ size_t wf_bootstrap_missing(struct wf_bootstrap *b, uint32_t ranks[WF_BOOTSTRAP_
 	return count;
 }
 
-void wf_bootstrap_close(struct wf_bootstrap *b, uint64_t wait_ns)
+int wf_bootstrap_drain(struct wf_bootstrap *b, uint64_t until_ns)
 {
-	/* Calls that run are of members that have not taken the last message yet. */
-	weft_node_drain(b->node, wait_ns);
+	uint64_t now = wf_clock_now();
+	int err;
+
+	pthread_mutex_lock(&b->lock);
+	WF_LIST_EACH(at, &b->callers) {
+		struct caller *c = WF_CONTAINER(at, struct caller, node);
+
+		if (!c->joined)
+			end(c, WEFT_UNAVAILABLE, "rank 0 takes no more members");
+	}
+	pthread_mutex_unlock(&b->lock);
+	/* Calls that still run are of members that have not taken the last message yet. */
+	err = weft_node_drain(b->node, until_ns > now ? until_ns - now : 0);
+	return err == -ETIMEDOUT ? -EAGAIN : err;
+}
+
+void wf_bootstrap_close(struct wf_bootstrap *b)
+{
 	weft_node_close(b->node);
 	WF_LIST_EACH(at, &b->callers)
 		free(WF_CONTAINER(at, struct caller, node));

@@ -43,7 +43,13 @@ int wf_bootstrap_wait(struct wf_bootstrap *b, uint64_t until_ns, struct wf_join_
 size_t wf_bootstrap_missing(struct wf_bootstrap *b, uint32_t ranks[WF_BOOTSTRAP_MISSING_MAX],
 			    uint32_t *total);
 
-/* Close the server when no call runs any more, or after @wait_ns. */
-void wf_bootstrap_close(struct wf_bootstrap *b, uint64_t wait_ns);
+/*
+ * Take no more members, and wait until no call of those that there are runs any more, at most until
+ * @until_ns.  -EAGAIN: some run.
+ */
+int wf_bootstrap_drain(struct wf_bootstrap *b, uint64_t until_ns);
+
+/* Close the server, whose calls end. */
+void wf_bootstrap_close(struct wf_bootstrap *b);
 
 #endif

@@ -69,7 +69,7 @@ static int join_as_root(struct weft_group *g, const struct wf_join_limit *limit,
 	if (err)
 		return err;
 	err = wf_join_as_root(g->node, &g->job, b, limit, &g->members, e);
-	wf_bootstrap_close(b, err ? WF_NS_PER_S : 10 * WF_NS_PER_S);
+	wf_bootstrap_close(b);
 	return err;
 }
 

@@ -18,6 +18,8 @@
 #define PAUSE_NS (100 * WF_NS_PER_MS) /* between two calls to one address; not tuned */
 #define ASK_NS (100 * WF_NS_PER_MS) /* between two questions to the program; not tuned */
 #define PASS_NS (2 * WF_NS_PER_S) /* for a refusal to pass, beside WEFT_LOST; not tuned */
+#define HEAR_NS (10 * WF_NS_PER_S) /* for all to hear of all; not tuned */
+#define HEAR_LATE_NS WF_NS_PER_S /* for those who have joined to hear when the time is over */
 #define LOOK_NS WF_NS_PER_S /* between two looks at the board while a call runs */
 
 /* Ports of the job's host, and of loopback. */
@@ -473,6 +475,29 @@ int wf_join(struct weft_node *node, const struct wf_job *job, const struct wf_jo
 	return err;
 }
 
+/*
+ * Let the others hear of a join that has ended with @err, for a while, and drive a manual node
+ * meanwhile.  Returns @err; -ECANCELED: the program has given up a join that went well.
+ */
+static int let_hear(struct weft_node *node, struct wf_bootstrap *b,
+		    const struct wf_join_limit *limit, int err)
+{
+	uint64_t now = wf_clock_now(), until = now + HEAR_LATE_NS;
+
+	if (!err && until < limit->until_ns)
+		until = WF_MIN(now + HEAR_NS, limit->until_ns);
+	while (now < until) {
+		if (wf_bootstrap_drain(b, WF_MIN(until, now + ASK_NS)) != -EAGAIN)
+			return err;
+		if (node->manual)
+			weft_poll(node, 0);
+		if (!err && limit->give_up && limit->give_up(limit->arg))
+			return -ECANCELED;
+		now = wf_clock_now();
+	}
+	return err;
+}
+
 int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_bootstrap *b,
 		    const struct wf_join_limit *limit, struct wf_join_members *members,
 		    struct wf_error *e)
@@ -487,8 +512,13 @@ int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_
 		if (err == -EAGAIN && node->manual)
 			weft_poll(node, 0);
 	}
-	if (err != -EAGAIN)
+	if (err == -EAGAIN) {
+		j.missing_known = wf_bootstrap_missing(b, j.missing, &j.missing_count);
+		err = waited_in_vain(&j, over, e);
+	}
+	over = let_hear(node, b, limit, err);
+	if (over == err)
 		return err;
-	j.missing_known = wf_bootstrap_missing(b, j.missing, &j.missing_count);
+	wf_join_members_fini(members);
 	return waited_in_vain(&j, over, e);
 }

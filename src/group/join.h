@@ -40,7 +40,10 @@ struct wf_join_members {
 int wf_join(struct weft_node *node, const struct wf_job *job, const struct wf_join_limit *limit,
 	    struct wf_join_members *members, struct wf_error *e);
 
-/* Join as rank 0, whose server is @b; else as wf_join(). */
+/*
+ * Join as rank 0, whose server is @b, which takes no more members then; else as wf_join().  Returns
+ * once the others have heard, or at most a second after @limit.
+ */
 int wf_join_as_root(struct weft_node *node, const struct wf_job *job, struct wf_bootstrap *b,
 		    const struct wf_join_limit *limit, struct wf_join_members *members,
 		    struct wf_error *e);

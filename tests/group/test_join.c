@@ -14,7 +14,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <weft/weft.h>
 #include "../examples/process.h"
+#include "group/bootstrap.pb-c.h"
 
 #define RANKS 4
 #define VARIABLES_MAX 10
@@ -513,6 +515,81 @@ static void processes_join_groups_of_one_name_one_after_the_other(void **state)
 		ends_well(i);
 }
 
+/* Rank 0's list of all is for the others to read, and the one that is stopped does not. */
+static void a_program_gives_a_join_up_while_others_have_not_heard_of_all(void **state)
+{
+	static const char *const arguments[] = { "--give-up", "--manual", NULL };
+	unsigned port = a_port();
+	struct environment e = { 0 };
+
+	(void)state;
+	add_place(&e, 0, 4, port);
+	add(&e, "WEFT_LOST=60s");
+	add(&e, "WEFT_EAGER_BYTES=1");
+	start(0, &e, arguments);
+	start_by_hand(1, 1, 4, port, NULL, NULL);
+	wait_for_rank_1(port);
+	process_signal(&members[1], SIGSTOP);
+	for (unsigned i = 2; i < 4; i++)
+		start_by_hand(i, i, 4, port, NULL, NULL);
+	for (unsigned i = 2; i < 4; i++)
+		assert_true(process_says(&members[i], "of 4", PROCESS_LIMIT_MS));
+	process_signal(&members[0], SIGUSR1);
+	fails_with(0, "the join of 4 processes (address) was given up by this one");
+}
+
+/* Begin a call of Join. */
+static struct weft_op *begin_call(struct weft_stub *stub, struct weft_stream **stream)
+{
+	struct weft_op *call;
+
+	assert_int_equal(weft_stream_open(stub, "Join", NULL, stream, &call), 0);
+	return call;
+}
+
+/* Wait until @call ends with @expected. */
+static void call_ends_with(struct weft_op *call, enum weft_status expected, const char *sentence)
+{
+	enum weft_status status;
+
+	assert_int_equal(weft_finish(call, &status), 0);
+	assert_int_equal(status, expected);
+	if (!strstr(weft_error(), sentence))
+		fail_msg("expected \"%s\": %s", sentence, weft_error());
+}
+
+static void calls_of_those_who_never_say_who_they_are_hold_nobody_up(void **state)
+{
+	Weft__Group__Member other = WEFT__GROUP__MEMBER__INIT;
+	struct weft_stream *silent_stream, *other_stream;
+	struct weft_op *silent, *told;
+	struct weft_node *node;
+	struct weft_peer *peer;
+	struct weft_stub *stub;
+	unsigned port = a_port();
+	char address[32];
+
+	(void)state;
+	start_by_hand(0, 0, 2, port, NULL, NULL);
+	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+	assert_int_equal(weft_node_open(NULL, &node), 0);
+	assert_int_equal(weft_peer_open(node, address, &peer), 0);
+	assert_int_equal(weft_stub_open(peer, &weft__group__bootstrap__descriptor, &stub), 0);
+	silent = begin_call(stub, &silent_stream);
+	/* The server has the silent call once it has answered the one behind. */
+	told = begin_call(stub, &other_stream);
+	assert_int_equal(weft_stream_write(other_stream, &other.base, NULL, NULL), 0);
+	call_ends_with(told, WEFT_NOT_FOUND, "meets here, and not \"\"");
+	start_by_hand(1, 1, 2, port, NULL, NULL);
+	call_ends_with(silent, WEFT_UNAVAILABLE, "rank 0 takes no more members");
+	all_met(2, "address");
+	weft_stream_close(silent_stream);
+	weft_stream_close(other_stream);
+	weft_stub_close(stub);
+	weft_peer_close(peer);
+	assert_int_equal(weft_node_close(node), 0);
+}
+
 /* Missing ranks, and processes that differ. */
 
 static void all_hear_which_ranks_are_missing(void **state)
@@ -644,6 +721,10 @@ int main(void)
 		cmocka_unit_test_teardown(a_member_waits_for_rank_0_of_another_size_to_leave, stop_all),
 		cmocka_unit_test_teardown(processes_join_groups_of_one_name_one_after_the_other,
 					  stop_all),
+		cmocka_unit_test_teardown(
+			a_program_gives_a_join_up_while_others_have_not_heard_of_all, stop_all),
+		cmocka_unit_test_teardown(
+			calls_of_those_who_never_say_who_they_are_hold_nobody_up, stop_all),
 		cmocka_unit_test_teardown(all_hear_which_ranks_are_missing, stop_all),
 		cmocka_unit_test_teardown(a_program_gives_a_join_up, stop_all),
 		cmocka_unit_test_teardown(others_hear_that_rank_0_is_missing, stop_all),
