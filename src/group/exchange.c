@@ -258,6 +258,17 @@ static void cancel_all(struct wf_exchange *x)
 	}
 }
 
+/* Note the failure of @x as the group's, for its later collectives, unless there is one. */
+static void fail_group(const struct wf_exchange *x)
+{
+	struct weft_group *group = x->group;
+
+	pthread_mutex_lock(&group->lock);
+	if (!group->failure.code)
+		group->failure = x->e;
+	pthread_mutex_unlock(&group->lock);
+}
+
 /*
  * Note the first failure and stop what runs.  All others hear of it by the abort of the group's
  * step, in which all its collectives are.
@@ -276,6 +287,7 @@ static void fail(struct wf_exchange *x, const struct wf_error *e)
 	if (!first)
 		return;
 	wf_error_within(&x->e, "%s number %u of %u processes", names[x->kind], x->number, x->size);
+	fail_group(x);
 	if (weft_step_abort(group->node, group->members.step, wf_status_of(e->code), x->e.text))
 		cancel_all(x);
 }
@@ -470,11 +482,27 @@ static void begin(struct transfer *t)
 
 /* The operation */
 
+/* Fail @x as an earlier collective of the group has, before it begins.  Returns whether one has. */
+static bool fail_as_group(struct wf_exchange *x)
+{
+	struct weft_group *group = x->group;
+
+	pthread_mutex_lock(&group->lock);
+	x->e = group->failure;
+	pthread_mutex_unlock(&group->lock);
+	x->failed = x->e.code;
+	return x->failed;
+}
+
 static void start(void *maker)
 {
 	struct wf_exchange *x = maker;
 
 	x->started = true;
+	if (fail_as_group(x)) {
+		leave(x);
+		return;
+	}
 	for (uint32_t i = 0; i < CELLS_AT_ONCE; i++)
 		begin_cell(x, i);
 	for (uint32_t i = 0; i < x->transfer_count; i++)

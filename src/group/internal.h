@@ -24,6 +24,7 @@ struct weft_group {
 	uint32_t exchanges;       /* collectives begun; under the lock, as is what follows */
 	unsigned char *spare;     /* memory of an exchange that is over, for the next; NULL: none */
 	size_t spare_bytes;
+	struct wf_error failure;  /* the first collective's that failed; code 0: none */
 };
 
 /* Give up a reference; the last frees the group. */

@@ -449,6 +449,23 @@ static void a_cancel_in_one_process_fails_all(void **state)
 		ends_with(ops[r], WEFT_CANCELLED, "it was cancelled");
 }
 
+/* A node remembers 4096 aborts, of which those of the group's own step are one. */
+static void a_group_that_has_failed_stays_so_when_its_node_forgets_the_abort(void **state)
+{
+	struct weft_op_options soon = WEFT_OP_OPTIONS_INIT;
+	struct weft_op *op;
+
+	(void)state;
+	check(weft_barrier(groups[0], NULL, &op));
+	weft_cancel(op);
+	ends_with(op, WEFT_CANCELLED, "it was cancelled");
+	for (uint64_t i = 0; i < 5000; i++)
+		check(weft_step_abort(nodes[0], 1000000 + i, WEFT_ABORTED, "another step"));
+	soon.timeout_ns = 2000000000;
+	check(weft_barrier(groups[0], &soon, &op));
+	ends_with(op, WEFT_CANCELLED, "barrier number 0 of 4 processes: it was cancelled");
+}
+
 static void a_node_that_closes_fails_the_group(void **state)
 {
 	struct weft_op *ops[RANKS];
@@ -657,6 +674,7 @@ int main(void)
 		TEST(a_part_of_other_elements_is_refused),
 		TEST(a_part_that_is_dead_is_refused),
 		TEST(a_cancel_in_one_process_fails_all),
+		TEST(a_group_that_has_failed_stays_so_when_its_node_forgets_the_abort),
 		TEST(a_node_that_closes_fails_the_group),
 		cmocka_unit_test(every_collective_fails_when_a_process_leaves),
 		cmocka_unit_test(every_collective_fails_when_a_process_is_late),
