@@ -541,22 +541,31 @@ static uint64_t progress(void *maker)
 	return count;
 }
 
-/* Note in @awaited, by rank, from whom something has not come yet that was asked.  Under the lock. */
-static void note_awaited(const struct wf_exchange *x, bool *awaited)
+/*
+ * Note in @awaited, by rank, to whom sends, or from whom receives, have begun and not ended.  Returns
+ * how many ranks those are.  Under the lock.
+ */
+static uint32_t note_awaited(const struct wf_exchange *x, bool sends, bool *awaited)
 {
+	uint32_t count = 0;
+
 	for (uint32_t i = 0; i < x->transfer_count; i++) {
 		const struct transfer *t = &x->transfers[i];
 
-		if (!t->is_send && t->op && !t->ended)
-			awaited[t->rank] = true;
+		if (t->is_send != sends || !t->op || t->ended)
+			continue;
+		count += !awaited[t->rank];
+		awaited[t->rank] = true;
 	}
+	return count;
 }
 
 static void describe_wait(const void *maker, char *text, size_t bytes)
 {
 	struct wf_exchange *x = (struct wf_exchange *)(uintptr_t)maker;
 	bool *awaited = calloc(x->size, sizeof(*awaited));
-	uint32_t ranks[8] = { 0 }, count = 0, total = 0;
+	uint32_t ranks[8] = { 0 }, count = 0, total;
+	bool sends;
 	char list[120];
 
 	if (!awaited) {
@@ -564,21 +573,21 @@ static void describe_wait(const void *maker, char *text, size_t bytes)
 		return;
 	}
 	pthread_mutex_lock(&x->lock);
-	note_awaited(x, awaited);
+	total = note_awaited(x, false, awaited);
+	sends = !total;
+	if (sends)
+		total = note_awaited(x, true, awaited);
 	pthread_mutex_unlock(&x->lock);
-	for (uint32_t rank = 0; rank < x->size; rank++) {
-		if (!awaited[rank])
-			continue;
-		if (count < WF_COUNT(ranks))
+	for (uint32_t rank = 0; rank < x->size && count < WF_COUNT(ranks); rank++)
+		if (awaited[rank])
 			ranks[count++] = rank;
-		total++;
-	}
 	free(awaited);
 	wf_join_ranks(ranks, count, total, list, sizeof(list));
 	if (total)
-		snprintf(text, bytes, "not all has come from %s", list);
+		snprintf(text, bytes, "not all %s %s", sends ? "that was sent is taken by" : "has come from",
+			 list);
 	else
-		snprintf(text, bytes, "not all that was sent is taken");
+		snprintf(text, bytes, "it waits for no other process");
 }
 
 int wf_exchange_launch(struct wf_exchange *x, const struct weft_op_options *options,

@@ -375,6 +375,20 @@ static void a_rank_that_is_late_fails_the_group_and_is_named(void **state)
 	ends_with(ops[2], WEFT_DEADLINE_EXCEEDED, "rank 0");
 }
 
+static void ranks_that_do_not_take_what_is_sent_are_named(void **state)
+{
+	static float numbers[100000];
+	struct weft_op_options soon = WEFT_OP_OPTIONS_INIT;
+	struct weft_op *op;
+	int64_t count = 100000;
+	struct weft_tensor t = tensor_of(numbers, &count, WEFT_FLOAT, 32);
+
+	(void)state;
+	soon.timeout_ns = 300000000;
+	check(weft_group_broadcast(groups[3], 3, &t, &soon, &op));
+	ends_with(op, WEFT_DEADLINE_EXCEEDED, "not all that was sent is taken by ranks 0, 1 and 2");
+}
+
 static void tensors_of_different_sizes_fail_the_group(void **state)
 {
 	struct weft_op *ops[RANKS];
@@ -670,6 +684,7 @@ int main(void)
 			bodies_larger_than_pools_are_summed_with_a_process_that_is_late,
 			open_groups_with_small_pools, close_groups),
 		TEST(a_rank_that_is_late_fails_the_group_and_is_named),
+		TEST(ranks_that_do_not_take_what_is_sent_are_named),
 		TEST(tensors_of_different_sizes_fail_the_group),
 		TEST(a_part_of_other_elements_is_refused),
 		TEST(a_part_that_is_dead_is_refused),
