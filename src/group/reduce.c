@@ -10,6 +10,7 @@
 #include "group/reduce.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -298,5 +299,11 @@ int wf_reduce_find(struct weft_dtype dtype, enum weft_reduction reduction,
 void wf_reduce_run(const struct wf_reduce *reduce, void *out, const void *const *in,
 		   unsigned arrays, size_t count)
 {
+	fenv_t callers;
+
+	/* Threads may round in ways of their own, or flush small numbers to zero: bits would differ. */
+	fegetenv(&callers);
+	fesetenv(FE_DFL_ENV);
 	reduce->run(out, in, arrays, count * reduce->lanes);
+	fesetenv(&callers);
 }

@@ -3,9 +3,9 @@
  * Reduce: arrays of numbers combined element by element, as collectives do.  Pure.
  *
  * Arrays are combined in the order in which they are given, in any block of elements, so that the
- * same arrays give the same bits everywhere.  Numbers of 16 bits are combined as float32, and
- * rounded once, at the end.  Sums and products of integers wrap.  Of booleans a sum and the largest
- * are "or", a product and the smallest "and".
+ * same arrays give the same bits everywhere, in whatever way a thread rounds.  Numbers of 16 bits
+ * are combined as float32, and rounded once, at the end.  Sums and products of integers wrap.  Of
+ * booleans a sum and the largest are "or", a product and the smallest "and".
  *
  * Threads: any.
  */

@@ -3,6 +3,7 @@
 #include "group/reduce.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 #define ARRAYS 3
 #define LENGTH 3001 /* more than a block of the widest, and no multiple of one */
@@ -304,6 +308,48 @@ static void booleans_are_true_or_not(void **state)
 	}
 }
 
+static void numbers_are_rounded_alike_in_threads_that_round_in_other_ways(void **state)
+{
+	const struct wf_reduce reduce = find(WEFT_FLOAT, 32, WEFT_SUM);
+	const float one = 1, little = 0x1p-30f;
+	const void *in[] = { &one, &little };
+	float out;
+	int kept;
+
+	(void)state;
+	assert_int_equal(fesetround(FE_UPWARD), 0);
+	wf_reduce_run(&reduce, &out, in, 2, 1);
+	kept = fegetround();
+	fesetround(FE_TONEAREST);
+	assert_true(out == 1);
+	assert_int_equal(kept, FE_UPWARD);
+}
+
+/* Flush to zero is no part of standard C: a thread has it as its processor does. */
+static void tiny_numbers_are_kept_in_threads_that_flush_them_to_zero(void **state)
+{
+#ifdef __SSE2__
+	const struct wf_reduce reduce = find(WEFT_FLOAT, 32, WEFT_SUM);
+	const float tiny = 0x1p-140f;
+	const void *in[] = { &tiny, &tiny };
+	const unsigned usual = _mm_getcsr(), flushing = usual | 0x8040;
+	unsigned kept;
+	float out;
+
+	(void)state;
+	_mm_setcsr(flushing);
+	wf_reduce_run(&reduce, &out, in, 2, 1);
+	kept = _mm_getcsr();
+	_mm_setcsr(usual);
+	assert_true(out == 0x1p-139f);
+	assert_int_equal(kept & 0x8040, 0x8040);
+#else
+	(void)state;
+	puts("this processor is no x86");
+	skip();
+#endif
+}
+
 static void a_reduction_without_meaning_is_refused(void **state)
 {
 	struct wf_reduce reduce;
@@ -333,6 +379,8 @@ int main(void)
 		cmocka_unit_test(bfloat16_is_rounded_to_the_nearest),
 		cmocka_unit_test(no_number_stays_none),
 		cmocka_unit_test(booleans_are_true_or_not),
+		cmocka_unit_test(numbers_are_rounded_alike_in_threads_that_round_in_other_ways),
+		cmocka_unit_test(tiny_numbers_are_kept_in_threads_that_flush_them_to_zero),
 		cmocka_unit_test(a_reduction_without_meaning_is_refused),
 	};
 
