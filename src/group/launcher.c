@@ -75,12 +75,10 @@ int wf_launcher_any_rank(const struct wf_options *options, struct wf_job *job, s
 {
 	if (options->job_size)
 		return rank_of_size(options, job, e);
-	for (size_t i = 0; i < WF_COUNT(pairs) && pairs[i].size; i++) {
-		int err = wf_launcher_rank(pairs[i].rank, pairs[i].size, job, e);
-
-		if (err != -ENOENT)
-			return err;
-	}
+	/* A variable without the other of its pair may be anybody's. */
+	for (size_t i = 0; i < WF_COUNT(pairs) && pairs[i].size; i++)
+		if (wf_environment_get(pairs[i].rank) && wf_environment_get(pairs[i].size))
+			return wf_launcher_rank(pairs[i].rank, pairs[i].size, job, e);
 	return wf_error_set(e, -ENOENT,
 			    "WEFT_RANK and WEFT_SIZE are not set, nor a rank of a launcher's");
 }

@@ -336,6 +336,22 @@ static void a_process_alone_has_rank_0_of_1(void **state)
 	assert_int_equal(job.size, 1);
 }
 
+static void a_variable_named_as_a_launchers_says_nothing_by_itself(void **state)
+{
+	(void)state;
+	setenv("RANK", "captain", 1);
+	assert_int_equal(find(""), 0);
+	assert_string_equal(job.launcher, "none");
+	assert_int_equal(job.size, 1);
+	setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+	assert_int_equal(find("host:7"), 0);
+	assert_int_equal(job.rank, 1);
+	setenv("WORLD_SIZE", "2", 1);
+	assert_int_equal(find("host:7"), -EINVAL);
+	assert_non_null(strstr(error.text, "RANK=captain"));
+}
+
 static void a_rank_among_others_without_a_place_to_meet_is_an_error(void **state)
 {
 	static const char *const pairs[][2] = {
@@ -421,6 +437,7 @@ int main(void)
 		TEST(ranks_and_sizes_must_be_numbers_that_fit),
 		TEST(an_address_takes_the_rank_of_any_launcher),
 		TEST(a_process_alone_has_rank_0_of_1),
+		TEST(a_variable_named_as_a_launchers_says_nothing_by_itself),
 		TEST(a_rank_among_others_without_a_place_to_meet_is_an_error),
 		TEST(ranks_that_are_missing_are_named_as_far_as_they_are_known),
 	};
