@@ -166,6 +166,8 @@ static int take_parts(struct wf_exchange *x)
 	struct weft_group *group = x->group;
 
 	x->parts_bytes = x->part_bytes * (x->size - 1) * WF_MIN(x->cell_count, CELLS_AT_ONCE);
+	if (!x->parts_bytes)
+		return 0;
 	pthread_mutex_lock(&group->lock);
 	if (group->spare_bytes >= x->parts_bytes) {
 		x->parts = group->spare;
@@ -174,9 +176,9 @@ static int take_parts(struct wf_exchange *x)
 		group->spare_bytes = 0;
 	}
 	pthread_mutex_unlock(&group->lock);
-	if (!x->parts && x->parts_bytes)
+	if (!x->parts)
 		x->parts = aligned_alloc(64, x->parts_bytes);
-	return x->parts || !x->parts_bytes ? 0 : wf_last_set(-ENOMEM, "no memory for a collective");
+	return x->parts ? 0 : wf_last_set(-ENOMEM, "no memory for a collective");
 }
 
 /* Leave the memory for parts to the group's next exchange, unless that has more. */
