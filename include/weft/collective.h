@@ -5,7 +5,8 @@
  * Each process begins the same collectives of a group in the same order, with tensors of one dtype
  * and one size; no two of a group begin at once in two threads.  Like every operation a collective
  * has a deadline and ends once.  One that fails, is cancelled or out of time in one process fails in
- * all, and so do all later ones of that group: what is in the tensors then says nothing.
+ * all where it has not ended yet, and so do all later ones of that group: what is in the tensors
+ * then says nothing.
  *
  * Tensors lie in host memory, contiguous, and are borrowed until the operation ends.
  */
