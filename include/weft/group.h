@@ -40,9 +40,11 @@ struct weft_join_options {
  * the join up.  -EINVAL: what the launcher says can't be read, or differs between processes.
  * -EEXIST: another process has joined with this rank.  -EADDRNOTAVAIL: the job has several hosts,
  * and a node listens on loopback.  -ENOENT: the launcher that was asked for has not started this
- * process.  -EADDRINUSE: all ports of rank 0's server are taken.  -EIO: PMIx failed.  -EPROTO: rank
- * 0 lists other members than there are.  -ENOMEM.  -EDEADLK inside a callback.  Threads: any but
- * @node's callbacks; in a manual node the owner.
+ * process.  -EADDRINUSE: all ports of rank 0's server are taken.  -EIO: PMIx failed.  -ENOTDIR: the
+ * folder of "file:PATH" is missing; the system's own code where PATH can't be read or written, and
+ * that of weft_node_open() for rank 0's server.  -EPROTO: rank 0 lists other members than there
+ * are.  -ENOMEM.  -EDEADLK inside a callback.  Threads: any but @node's callbacks; in a manual node
+ * the owner.
  */
 WEFT_API int weft_join(struct weft_node *node, const struct weft_join_options *options,
 		       struct weft_group **group);

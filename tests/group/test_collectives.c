@@ -641,7 +641,8 @@ static void a_collective_keeps_the_terms_it_was_given(void **state)
 static void tensors_that_can_not_be_combined_are_refused(void **state)
 {
 	float numbers[8] = { 0 };
-	int64_t two = 2, eight = 8, stride = 2;
+	int64_t two = 2, eight = 8, stride = 2, most = INT64_MAX;
+	struct weft_tensor huge = tensor_of(numbers, &most, WEFT_FLOAT, 32);
 	struct weft_tensor small = tensor_of(numbers, &two, WEFT_FLOAT, 32);
 	struct weft_tensor large = tensor_of(numbers, &eight, WEFT_FLOAT, 32);
 	struct weft_tensor whole = tensor_of(numbers, &two, WEFT_INT, 32);
@@ -653,6 +654,7 @@ static void tensors_that_can_not_be_combined_are_refused(void **state)
 	assert_int_equal(weft_all_reduce(groups[0], &small, &large, WEFT_SUM, NULL, &op), -EINVAL);
 	assert_int_equal(weft_all_reduce(groups[0], &small, &whole, WEFT_SUM, NULL, &op), -EINVAL);
 	assert_int_equal(weft_all_reduce(groups[0], &odd, &odd, WEFT_SUM, NULL, &op), -EINVAL);
+	assert_int_equal(weft_all_reduce(groups[0], &huge, &huge, WEFT_SUM, NULL, &op), -EOVERFLOW);
 	assert_int_equal(weft_all_reduce(groups[0], &small, &small, WEFT_BIT_OR, NULL, &op), -EINVAL);
 	assert_int_equal(weft_all_reduce(groups[0], &whole, &whole, WEFT_AVERAGE, NULL, &op), -EINVAL);
 	assert_int_equal(weft_all_reduce(groups[0], &small, &small, (enum weft_reduction)8, NULL, &op),

@@ -399,6 +399,21 @@ static void a_file_that_another_job_has_written_stays(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* -ENOENT would say that the launcher has not started this process. */
+static void a_file_in_a_folder_that_there_is_not_is_no_word_of_the_launcher(void **state)
+{
+	char folder[] = "/tmp/weft-board-XXXXXX", bootstrap[60];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	options.job_size = 2;
+	snprintf(bootstrap, sizeof(bootstrap), "file:%s/none/board", folder);
+	assert_int_equal(find(bootstrap), 0);
+	assert_int_equal(job.board->post(job.board, "first:1", &error), -ENOTDIR);
+	assert_non_null(strstr(error.text, "No such file or directory"));
+	assert_int_equal(rmdir(folder), 0);
+}
+
 static void ranks_that_are_missing_are_named_as_far_as_they_are_known(void **state)
 {
 	static const uint32_t ranks[] = { 2, 5, 7 };
@@ -432,6 +447,7 @@ int main(void)
 		TEST(tasks_of_tensorflow_are_counted_chief_first),
 		TEST(a_tf_config_that_makes_no_sense_is_refused),
 		TEST(a_file_that_another_job_has_written_stays),
+		TEST(a_file_in_a_folder_that_there_is_not_is_no_word_of_the_launcher),
 		TEST(tasks_of_tensorflow_meet_at_the_port_that_is_asked_for),
 		TEST(a_size_without_a_rank_takes_the_launchers_rank),
 		TEST(ranks_and_sizes_must_be_numbers_that_fit),
