@@ -279,19 +279,27 @@ static void manual_nodes_join(void **state)
 	all_met(RANKS, "address");
 }
 
+/* Make the file @key with a key in a folder of its own, the path of which is @folder's. */
+static void make_key(char *folder, char key[64])
+{
+	char tool[512];
+	const char *const make[] = { process_path("weft", tool), "key", "new", key, NULL };
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(key, 64, "%s/key", folder);
+	process_start(&members[0], NULL, make);
+	ends_well(0);
+	process_stop(&members[0]);
+}
+
 static void nodes_join_with_the_security_that_their_programs_ask_for(void **state)
 {
 	static const char *const keyed[] = { "--keyed", NULL };
-	char tool[512], folder[] = "/tmp/weft-test-join-XXXXXX", key[64];
-	const char *const make_key[] = { process_path("weft", tool), "key", "new", key, NULL };
+	char folder[] = "/tmp/weft-test-join-XXXXXX", key[64];
 	unsigned port = a_port();
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(key, sizeof(key), "%s/key", folder);
-	process_start(&members[0], NULL, make_key);
-	ends_well(0);
-	process_stop(&members[0]);
+	make_key(folder, key);
 	for (unsigned i = 0; i < RANKS; i++) {
 		struct environment e = { 0 };
 
@@ -301,6 +309,46 @@ static void nodes_join_with_the_security_that_their_programs_ask_for(void **stat
 	}
 	all_met(RANKS, "address");
 	assert_int_equal(unlink(key) || rmdir(folder), 0);
+}
+
+/* Run two ranks with a key, whose peers may do what @rights say, to the end of rank 1. */
+static void run_with_rights(const char *rights, const char *timeout)
+{
+	char folder[] = "/tmp/weft-test-join-XXXXXX", key[64], list[64];
+	unsigned port = a_port();
+	FILE *file;
+
+	make_key(folder, key);
+	snprintf(list, sizeof(list), "%s/list", folder);
+	file = fopen(list, "w");
+	assert_true(file && fputs(rights, file) >= 0 && !fclose(file));
+	for (unsigned i = 0; i < 2; i++) {
+		struct environment e = { 0 };
+
+		add(&e, "WEFT_KEY_FILE=%s", key);
+		add(&e, "WEFT_ALLOW=%s", list);
+		add(&e, "WEFT_JOIN_TIMEOUT=%s", timeout);
+		add_place(&e, i, 2, port);
+		start(i, &e, NULL);
+	}
+	assert_true(process_wait(&members[1], PROCESS_LIMIT_MS));
+	assert_int_equal(unlink(key) || unlink(list) || rmdir(folder), 0);
+}
+
+static void processes_join_and_sum_with_the_rights_that_weft_group_names(void **state)
+{
+	(void)state;
+	run_with_rights("allow key:* calls weft.group.Bootstrap/Join\n"
+			"allow key:* tensors *\n"
+			"allow key:* abort\n", "60s");
+	all_met(2, "address");
+}
+
+static void a_process_that_may_not_join_hears_so(void **state)
+{
+	(void)state;
+	run_with_rights("allow key:* tensors *\nallow key:* abort\n", "2s");
+	fails_with(1, "weft.group.Bootstrap/Join");
 }
 
 /* More groups than rank 0 has ports: its server leaves when all have heard. */
@@ -705,6 +753,9 @@ int main(void)
 		cmocka_unit_test_teardown(manual_nodes_join, stop_all),
 		cmocka_unit_test_teardown(nodes_join_with_the_security_that_their_programs_ask_for,
 					  stop_all),
+		cmocka_unit_test_teardown(
+			processes_join_and_sum_with_the_rights_that_weft_group_names, stop_all),
+		cmocka_unit_test_teardown(a_process_that_may_not_join_hears_so, stop_all),
 		cmocka_unit_test_teardown(processes_join_several_groups_by_their_names, stop_all),
 		cmocka_unit_test_teardown(rank_0_passes_over_a_port_that_is_taken, stop_all),
 		cmocka_unit_test_teardown(
