@@ -58,7 +58,8 @@ static int post(struct wf_job_board *board, const char *line, struct wf_error *e
 	if (err) {
 		unlink(fresh);
 		/* -ENOENT is the word for a launcher that has not started this process. */
-		return wf_error_set(e, err == -ENOENT ? -ENOTDIR : err, "the address of rank 0 can't be written to %.200s: %s",
+		return wf_error_set(e, err == -ENOENT ? -ENOTDIR : err,
+				    "the address of rank 0 can't be written to %.200s: %s",
 				    file->path, wf_error_name(err));
 	}
 	snprintf(file->posted, sizeof(file->posted), "%s", line);
