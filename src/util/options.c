@@ -20,6 +20,7 @@ struct row {
 	struct weft_option option;
 	size_t offset;
 	const char *words; /* comma list of the words allowed; NULL: any text */
+	bool several;	   /* a comma list of those words is allowed, not one alone */
 	bool file;	   /* a path is allowed, too */
 	bool stream;	   /* STREAM may stand before the value */
 };
@@ -171,7 +172,7 @@ static const struct row rows[] = {
 	{ { .name = "WEFT_STRICT", .alias = "", .unit = "text",
 	    .preset = "", .least = "", .most = "",
 	    .when = "no-staging, no-fallback or both, to fail where bodies would go a slower way" },
-	  FIELD(strict), .words = "no-staging,no-fallback" },
+	  FIELD(strict), .words = "no-staging,no-fallback", .several = true },
 	{ { .name = "WEFT_COMPRESSION", .alias = "", .unit = "text",
 	    .preset = "", .least = "", .most = "",
 	    .when = "zstd, where messages of calls are long, shrink well, and the network is what is slow" },
@@ -393,12 +394,13 @@ bool wf_options_lists(const char *list, const char *word)
 	return names(list, word, strlen(word), strncasecmp);
 }
 
-static bool all_known(const char *text, const char *words)
+/* Is @text one word of @row's, or a list of them where several may be said? */
+static bool is_known(const struct row *row, const char *text)
 {
 	for (;;) {
-		size_t item = strcspn(text, ",");
+		size_t item = row->several ? strcspn(text, ",") : strlen(text);
 
-		if (!names(words, text, item, strncmp))
+		if (!names(row->words, text, item, strncmp))
 			return false;
 		if (!text[item])
 			return true;
@@ -416,7 +418,7 @@ static int set_text(const struct row *row, char *field, const char *name, const 
 				    name, text, length, WF_OPTION_TEXT_BYTES - 1);
 	/* An unknown word is refused, so that it can't pass for a weaker setting. */
 	if (row->words && length && !(row->file && strchr(text, '/')) &&
-	    !all_known(text, row->words))
+	    !is_known(row, text))
 		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s%s or nothing", name, text,
 				    row->words, row->file ? ", a path" : "");
 	memcpy(field, text, length + 1);

@@ -192,6 +192,14 @@ static void a_refusal_names_variable_value_and_limits(void **state)
 		{ "TF_RDMA_ENABLED", "maybe", "TF_RDMA_ENABLED=maybe: expected yes or no" },
 		{ "WEFT_RDMA", "", "WEFT_RDMA=: expected yes or no" },
 		{ "WEFT_SECURITY", "opne", "WEFT_SECURITY=opne: expected open,keyed,sealed or nothing" },
+		/* A list would be no mode, and the weakest of all to what looks for one. */
+		{ "WEFT_SECURITY", "sealed,keyed",
+		  "WEFT_SECURITY=sealed,keyed: expected open,keyed,sealed or nothing" },
+		{ "WEFT_SECURITY", "sealed,",
+		  "WEFT_SECURITY=sealed,: expected open,keyed,sealed or nothing" },
+		{ "WEFT_CUDA", "yes,no", "WEFT_CUDA=yes,no: expected yes,no, a path or nothing" },
+		{ "WEFT_STRICT", "no-staging,",
+		  "WEFT_STRICT=no-staging,: expected no-staging,no-fallback or nothing" },
 		{ "WEFT_LOST", "1999ms",
 		  "WEFT_LOST is 1999 ms: expected at least twice WEFT_HEARTBEAT, which is 1000 ms" },
 	};
