@@ -120,8 +120,11 @@ void wf_loop_tick(struct wf_loop *l)
 
 void wf_loop_tick_at(struct wf_loop *l, uint64_t now_ns)
 {
-	uint64_t still_ns = now_ns - l->now_ns;
+	uint64_t still_ns;
 
+	/* The time of a thread that has begun an operation may be before a turn of another's. */
+	now_ns = WF_MAX(now_ns, l->now_ns);
+	still_ns = now_ns - l->now_ns;
 	l->now_ns = now_ns;
 	wf_recorder_turn(&l->recorder, now_ns);
 	/* Tell the client before anything else is done: what held earlier may hold no more. */

@@ -229,6 +229,19 @@ static int turns_for(const char *word, int most)
 	return count;
 }
 
+static void a_time_before_the_last_turn_does_not_turn_the_clock_back(void **state)
+{
+	uint64_t now_ns;
+
+	(void)state;
+	wf_loop_tick(&loop);
+	now_ns = loop.now_ns;
+	still_ns = 0;
+	wf_loop_tick_at(&loop, now_ns - 1000);
+	assert_int_equal(loop.now_ns, now_ns);
+	assert_int_equal(still_ns, 0);
+}
+
 static void a_long_list_of_notices_takes_turns_that_look_at_the_wire(void **state)
 {
 	static struct wf_loop_notice many[MANY];
@@ -453,6 +466,7 @@ int main(void)
 			a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last),
 		ON_ONE_OF_ITS_OWN(
 			a_notice_and_a_task_that_a_notice_leaves_run_in_its_turn),
+		ON_ONE_OF_ITS_OWN(a_time_before_the_last_turn_does_not_turn_the_clock_back),
 		ON_ONE_OF_ITS_OWN(a_long_list_of_notices_takes_turns_that_look_at_the_wire),
 		ON_ONE_OF_ITS_OWN(a_long_list_of_tasks_takes_turns_that_look_at_the_wire),
 		ON_ONE_OF_ITS_OWN(timers_that_are_due_at_once_take_turns_that_look_at_the_wire),
