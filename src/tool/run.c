@@ -83,7 +83,7 @@ static void signal_all(const struct job *job, int signal)
 			kill(job->pids[i], signal);
 }
 
-/* Ask all to end.  The time for it begins with the first request. */
+/* Ask all to end; by signal 0 nobody is asked.  The time for it begins with the first request. */
 static void ask_all(struct job *job, int signal)
 {
 	signal_all(job, signal);
@@ -147,20 +147,25 @@ static void reap(struct job *job)
 			ended(job, i, status);
 }
 
-/* Pass on a signal that ends this process, and so the job.  The second one has no patience. */
-static void interrupted(struct job *job, int signal)
+/*
+ * Pass on a signal that ends this process, and so the job, unless the terminal has sent it to all by
+ * itself.  The second one has no patience.
+ */
+static void interrupted(struct job *job, const siginfo_t *signalled)
 {
+	int signal = signalled->si_signo;
+
 	if (!job->status)
 		job->status = 128 + signal;
 	if (job->signalled)
 		kill_all(job, "a second signal came");
 	else
-		ask_all(job, signal);
+		ask_all(job, signalled->si_code == SI_KERNEL ? 0 : signal);
 	job->signalled = true;
 }
 
 /* Wait for the next signal, while there is time to end.  Returns -1: there is none any more. */
-static int next_signal(const struct job *job)
+static int next_signal(const struct job *job, siginfo_t *signalled)
 {
 	uint64_t now = tool_now_ns();
 	uint64_t left_ns = job->kill_ns > now ? job->kill_ns - now : 0;
@@ -168,19 +173,20 @@ static int next_signal(const struct job *job)
 				 .tv_nsec = (long)(left_ns % NS_PER_S) };
 
 	if (!job->ending || job->killed)
-		return sigwaitinfo(&job->watched, NULL);
-	return sigtimedwait(&job->watched, NULL, &left);
+		return sigwaitinfo(&job->watched, signalled);
+	return sigtimedwait(&job->watched, signalled, &left);
 }
 
 static void wait_for_all(struct job *job)
 {
 	while (job->running) {
-		int signal = next_signal(job);
+		siginfo_t signalled;
+		int signal = next_signal(job, &signalled);
 
 		if (signal == SIGCHLD)
 			reap(job);
 		else if (signal > 0)
-			interrupted(job, signal);
+			interrupted(job, &signalled);
 		else if (errno == EAGAIN)
 			kill_all(job, "the time to end is over");
 	}
@@ -191,12 +197,13 @@ static void watch(struct job *job)
 {
 	/* Where SIGCHLD is ignored the kernel reaps processes, and tells nobody. */
 	const struct sigaction reaped = { .sa_handler = SIG_DFL };
+	static const int ends[] = { SIGHUP, SIGINT, SIGTERM };
 
 	sigemptyset(&job->watched);
 	sigaddset(&job->watched, SIGCHLD);
-	sigaddset(&job->watched, SIGHUP);
-	sigaddset(&job->watched, SIGINT);
-	sigaddset(&job->watched, SIGTERM);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		if (!tool_is_ignored(ends[i]))
+			sigaddset(&job->watched, ends[i]);
 	sigprocmask(SIG_BLOCK, &job->watched, &job->before);
 	sigaction(SIGCHLD, &reaped, &job->child_before);
 }

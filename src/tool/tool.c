@@ -225,6 +225,13 @@ static void *print_dumps(void *arg)
 	return NULL;
 }
 
+bool tool_is_ignored(int number)
+{
+	struct sigaction now;
+
+	return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 void tool_catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -233,7 +240,8 @@ void tool_catch_signals(void)
 
 	/* No SA_RESTART: a sleep in the kernel must end. */
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		sigaction(numbers[i], &noted, NULL);
+		if (!tool_is_ignored(numbers[i]))
+			sigaction(numbers[i], &noted, NULL);
 	sigaction(SIGPIPE, &ignored, NULL);
 	block_dumps();
 }

@@ -68,10 +68,14 @@ uint64_t tool_now_ns(void);
 uint64_t tool_spent_ns(void);
 
 /*
- * Catch signals from here on: SIGINT, SIGTERM and SIGHUP are noted, SIGPIPE is an error of
+ * Catch signals from here on: SIGINT, SIGTERM and SIGHUP are noted, unless whoever started this
+ * process has them ignored, as nohup does; SIGPIPE is an error of
  * write(), and SIGUSR1 asks for a dump of the node.
  */
 void tool_catch_signals(void);
+
+/* Is the signal of @number ignored? */
+bool tool_is_ignored(int number);
 
 /* Note SIGHUP apart from here on: the process that started this one is dead. */
 void tool_catch_orphaning(void);

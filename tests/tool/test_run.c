@@ -27,7 +27,7 @@ static void run(const char *count, const char *const argv[3])
 
 static void run_shell(const char *count, const char *script)
 {
-	run(count, (const char *const[]){ "sh", "-c", script });
+	run(count, (const char *const[]){ "/bin/sh", "-c", script });
 }
 
 static void ends_with(int status, const char *sentence)
@@ -111,6 +111,23 @@ static void a_second_signal_kills_all_at_once(void **state)
 	ends_with(128 + SIGTERM, "weft run: 2 processes were killed: a second signal came\n");
 }
 
+static void a_signal_that_is_ignored_ends_no_job(void **state)
+{
+	char weft[512];
+
+	(void)state;
+	/* As nohup does. */
+	process_start(&job, NULL,
+		      (const char *const[]){ "/bin/sh", "-c",
+					     "trap '' HUP; exec \"$0\" run -n 1 sh -c "
+					     "'echo begun; exec sleep 1000'",
+					     process_path("weft", weft), NULL });
+	assert_true(process_says(&job, "begun\n", PROCESS_LIMIT_MS));
+	process_signal(&job, SIGHUP);
+	process_signal(&job, SIGTERM);
+	ends_with(128 + SIGTERM, "");
+}
+
 static void a_job_ends_where_the_end_of_children_is_ignored(void **state)
 {
 	char weft[512];
@@ -163,6 +180,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(the_end_of_the_tool_ends_the_job, stop),
 		cmocka_unit_test_teardown(a_process_that_ignores_the_end_is_killed, stop),
 		cmocka_unit_test_teardown(a_second_signal_kills_all_at_once, stop),
+		cmocka_unit_test_teardown(a_signal_that_is_ignored_ends_no_job, stop),
 		cmocka_unit_test_teardown(a_job_ends_where_the_end_of_children_is_ignored, stop),
 		cmocka_unit_test_teardown(a_program_that_is_not_there_is_named, stop),
 		cmocka_unit_test_teardown(options_of_the_program_are_its_own, stop),
