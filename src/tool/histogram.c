@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tool/histogram.h"
 
+#include <math.h>
+
 #define STEPS (1u << HISTOGRAM_STEPS_LOG2)
 
 /* Below STEPS a cell is one nanosecond; above, its width doubles with each power of two. */
@@ -35,7 +37,8 @@ void histogram_add(struct histogram *h, uint64_t ns)
 
 uint64_t histogram_part_ns(const struct histogram *h, double part)
 {
-	uint64_t wanted = (uint64_t)(part * (double)h->count + 0.5), seen = 0;
+	/* A product that is whole may come out a little above. */
+	uint64_t wanted = (uint64_t)ceil(part * (double)h->count - 1e-6), seen = 0;
 
 	for (unsigned i = 0; i < HISTOGRAM_CELLS; i++) {
 		seen += h->cells[i];

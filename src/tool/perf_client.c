@@ -18,7 +18,7 @@ WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
 /* Limit of a join: a server answers at once, unless it waits for more callers. */
 #define JOIN_NS 60000000000ull
 
-/* Bodies that are not timed: caches, page tables and TCP's windows settle in them. */
+/* Bodies to each server that are not timed: caches, page tables and TCP's windows settle in them. */
 #define WARM_COUNT 8u
 
 /*
@@ -599,11 +599,12 @@ static int finish(struct perf_client *c, struct slot *slot)
 
 /*
  * Move bodies, @window at once to each server, until @count have gone or
- * @until_ns is reached, whichever is first, and wait for them all.
+ * @until_ns is reached, whichever is first, and wait for them all.  Those that are timed go
+ * one by one, to the servers in turn.
  */
 static int move(struct perf_client *c, unsigned window, uint64_t count, uint64_t until_ns)
 {
-	size_t at_once = window * c->target_count;
+	size_t places = window * c->target_count, at_once = c->latency ? 1 : places;
 	uint64_t begun = 0, done = 0;
 	struct slot *slot = NULL;
 	int status = TOOL_OK;
@@ -611,10 +612,10 @@ static int move(struct perf_client *c, unsigned window, uint64_t count, uint64_t
 	while (!status) {
 		while (!status && begun < count && begun - done < at_once &&
 		       (begun == 0 || tool_now_ns() < until_ns))
-			status = begin(c, &c->slots[begun++ % at_once]);
+			status = begin(c, &c->slots[begun++ % places]);
 		if (status || begun == done)
 			break;
-		slot = &c->slots[done++ % at_once];
+		slot = &c->slots[done++ % places];
 		status = finish(c, slot);
 		if (!status && tool_ending())
 			status = TOOL_INTERRUPTED;
@@ -735,7 +736,7 @@ static int half(struct perf_client *c, unsigned window, struct histogram *latenc
 	int status = run_start(c, window, false, one_way);
 
 	if (!status)
-		status = move(c, window, WARM_COUNT, UINT64_MAX);
+		status = move(c, window, WARM_COUNT * c->target_count, UINT64_MAX);
 	if (!status)
 		status = spent(c, &before_ns);
 	first = all_next(c);
@@ -793,13 +794,12 @@ static int take_memory(struct perf_client *c)
 		c->slot_count = 0;
 		return tool_fail(c->command, "no memory");
 	}
+	for (size_t i = 0; i < c->slot_count; i++)
+		c->slots[i] = (struct slot){ .client = c, .target = &c->targets[i % c->target_count],
+					     .parts = &c->parts[i * c->part_count] };
 	for (size_t i = 0; i < c->slot_count * c->part_count; i++) {
-		struct slot *slot = &c->slots[i / c->part_count];
 		struct part *part = &c->parts[i];
 
-		slot->client = c;
-		slot->target = &c->targets[i / c->part_count % c->target_count];
-		slot->parts = part - i % c->part_count;
 		part->bytes = c->plan->parts[i % c->part_count];
 		part->memory = perf_run_take(c->node, &c->place, part->bytes);
 		if (!part->memory)

@@ -896,6 +896,15 @@ static void perf_measures_several_tensors_beside_a_call(void **state)
 	assert_non_null(strstr(p.text, "\"validated\":true"));
 }
 
+static void perf_says_so_where_the_pool_has_no_room(void **state)
+{
+	static struct process p;
+
+	(void)state;
+	assert_int_equal(run(&p, "WEFT_POOL_BYTES=16M", "perf --memory pool --sizes 16M"), 1);
+	assert_one_sentence(p.error, "weft perf: no memory for a buffer of 16777216 bytes");
+}
+
 static void perf_measures_memory_of_the_pool_too(void **state)
 {
 	static struct process p;
@@ -1211,6 +1220,7 @@ int main(void)
 		cmocka_unit_test(a_body_that_waits_for_room_is_timed_from_when_it_was_due),
 		cmocka_unit_test(a_rate_that_is_too_high_ends_after_twice_the_time),
 		cmocka_unit_test(perf_measures_several_tensors_beside_a_call),
+		cmocka_unit_test(perf_says_so_where_the_pool_has_no_room),
 		cmocka_unit_test(perf_measures_memory_of_the_pool_too),
 		cmocka_unit_test(perf_measures_the_memory_of_a_cuda_device),
 		cmocka_unit_test(perf_says_why_it_has_no_memory_of_a_device),
