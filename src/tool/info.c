@@ -26,9 +26,20 @@ static int place_of(const char *word, enum weft_place *place)
 	return 0;
 }
 
-static void option_text(const struct weft_option *o)
+/* Returns what the environment holds for @o, by either name; NULL: nothing that counts. */
+static const char *value_of(const struct weft_option *o)
 {
 	const char *value = secure_getenv(o->name);
+
+	/* Empty text is none, as weft_options(7) says. */
+	if (value && !*value && !strcmp(o->unit, "text"))
+		value = NULL;
+	return value || !*o->alias ? value : secure_getenv(o->alias);
+}
+
+static void option_text(const struct weft_option *o)
+{
+	const char *value = value_of(o);
 
 	printf("%s", o->name);
 	if (*o->alias)
@@ -37,14 +48,14 @@ static void option_text(const struct weft_option *o)
 	if (*o->least || *o->most)
 		printf(", %s to %s", o->least, o->most);
 	printf("\n\t%s\n", o->when);
-	if (!value && *o->alias)
-		value = secure_getenv(o->alias);
 	if (value)
 		printf("\tset to '%s'\n", value);
 }
 
 static void option_json(const struct weft_option *o)
 {
+	const char *value = value_of(o);
+
 	out_object(NULL);
 	out_text("name", o->name);
 	out_text("alias", o->alias);
@@ -53,6 +64,8 @@ static void option_json(const struct weft_option *o)
 	out_text("least", o->least);
 	out_text("most", o->most);
 	out_text("when", o->when);
+	if (value)
+		out_text("value", value);
 	out_object_end();
 }
 

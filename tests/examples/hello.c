@@ -52,7 +52,7 @@ static void greeted(const Hello__Greeting *greeting, void *unused)
 
 static void serve(struct weft_node *node)
 {
-	Hello__Greeter_Service service = HELLO__GREETER__INIT();
+	static Hello__Greeter_Service service = HELLO__GREETER__INIT(); /* until the node is closed */
 	struct weft_recv_options options = {
 		.size = sizeof(options), .op = { .size = sizeof(options.op),
 						 .timeout_ns = WEFT_FOREVER }
