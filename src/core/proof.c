@@ -261,14 +261,18 @@ int wf_proof_renew(struct weft_node *node)
 {
 	struct wf_proof *p = &node->proof;
 	struct wf_error e;
+	unsigned due;
 	int err;
 
 	if (!p->named)
 		return wf_last_set(-ENOENT, "the node has neither a key nor certificates");
 	pthread_mutex_lock(&p->lock);
-	(void)look(p);
+	due = p->due | look(p);
 	p->due = (1u << WF_PROOF_FILES) - 1;
 	err = read_anew(node, true, &e);
+	/* Nothing was done; the node goes on to look at what has changed. */
+	if (err)
+		p->due = due;
 	pthread_mutex_unlock(&p->lock);
 	return err ? wf_last_copy(&e) : wait_until_taken(node);
 }
