@@ -99,6 +99,11 @@ const char *wf_conn_identity(const struct wf_conn *c)
 	return c->stream.session ? wf_session_identity(c->stream.session) : "";
 }
 
+bool wf_conn_does(const struct wf_conn *c, const struct wf_credentials *credentials)
+{
+	return c->stream.session && wf_session_does(c->stream.session, credentials);
+}
+
 bool wf_conn_is_proven_by(const struct wf_conn *c, const struct wf_credentials *credentials)
 {
 	return c->stream.session && wf_session_is_of(c->stream.session, credentials);

@@ -526,16 +526,10 @@ static void welcome(struct wf_engine *engine, struct wf_conn *conn,
 	wf_directory_leave(engine->directory, &home);
 }
 
-/*
- * Did @conn prove its peer by what has been replaced meanwhile?  During its grace the older key does,
- * and the links that it makes are looked at when that ends.
- */
+/* Did @conn prove its peer by what has been replaced meanwhile, and does no more? */
 static bool is_outdated(const struct wf_engine *engine, const struct wf_conn *conn)
 {
-	const struct wf_credentials *c = engine->credentials;
-
-	return c && !wf_conn_is_proven_by(conn, c) &&
-	       !(wf_credentials_have_key(c) && wf_credentials_have_older(c));
+	return engine->credentials && !wf_conn_does(conn, engine->credentials);
 }
 
 /* Make a link for a stranger that no other worker has: the directory says so meanwhile. */

@@ -119,6 +119,9 @@ const char *wf_conn_identity(const struct wf_conn *conn);
 
 /* Has the peer proven itself by a session of @credentials? */
 bool wf_conn_is_proven_by(const struct wf_conn *conn, const struct wf_credentials *credentials);
+
+/* Would the peer's proof still do for @credentials? */
+bool wf_conn_does(const struct wf_conn *conn, const struct wf_credentials *credentials);
 void *wf_conn_owner(const struct wf_conn *conn); /* NULL: @conn is a stranger */
 bool wf_conn_dialled(const struct wf_conn *conn);
 const char *wf_conn_remote(const struct wf_conn *conn); /* for people */

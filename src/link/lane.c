@@ -15,6 +15,7 @@
 #define PAUSE_NS WF_NS_PER_S         /* pause before a redial; doubles while none comes up */
 #define PAUSE_MAX_NS (30 * WF_NS_PER_S)
 #define SETTLE_NS (500 * WF_NS_PER_MS) /* wait of bodies for lanes when a rail has come up */
+#define AHEAD_MAX 65536u /* numbers that a dialler may have used since, for other lanes or in vain */
 #define STUCK_NS (2 * WF_NS_PER_S)   /* time without the end of a read, while the peer answers */
 
 static void dial_again(struct wf_timer *timer);
@@ -282,7 +283,7 @@ bool wf_lane_request(struct wf_link *link, struct wf_engine_rail *on, uint32_t n
 	    !wf_rail_caps(on->rail)->connected)
 		return false;
 	/* A request is repeated by whoever has read it on the network. */
-	if (number <= *last)
+	if (number - *last - 1 >= AHEAD_MAX)
 		return false;
 	*last = number;
 	/* The peer has given up the lane before. */

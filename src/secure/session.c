@@ -296,6 +296,18 @@ bool wf_session_is_of(const struct wf_session *s, const struct wf_credentials *c
 	return s->credentials == credentials && !SSL_get_app_data(s->tls);
 }
 
+bool wf_session_does(const struct wf_session *s, const struct wf_credentials *credentials)
+{
+	const struct wf_credentials_key *key = SSL_get_app_data(s->tls);
+
+	if (!s->credentials->has_key || !credentials->has_key)
+		return wf_session_is_of(s, credentials);
+	if (!key)
+		key = &s->credentials->key;
+	return !strcmp(key->id, credentials->key.id) ||
+	       (wf_credentials_have_older(credentials) && !strcmp(key->id, credentials->older.id));
+}
+
 const char *wf_session_cipher(const struct wf_session *s)
 {
 	return s->proven ? SSL_get_cipher_name(s->tls) : "";
