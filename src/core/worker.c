@@ -65,7 +65,8 @@ static int take_ask(void *ctx, struct wf_link *link, const struct wf_record *rec
 {
 	struct wf_worker *worker = ctx;
 
-	return worker->node->closing ? 0 : wf_window_ask(&worker->windows, link, record);
+	return worker->node->closing ? wf_window_turn_away(link, record) :
+				       wf_window_ask(&worker->windows, link, record);
 }
 
 static int take_lend(void *ctx, struct wf_link *link, const struct wf_record *record)

@@ -25,6 +25,15 @@ static void show(const char *name, size_t bytes, char text[SHOWN_BYTES_MAX + 1])
 	text[count] = '\0';
 }
 
+bool wf_rights_hold(const struct wf_link *link, enum wf_acl_act act, const void *name,
+		    size_t bytes)
+{
+	const struct wf_acl *acl = link->engine->acl;
+	const char *identity = wf_link_real((struct wf_link *)link)->seals.identity;
+
+	return !acl || (*identity && wf_acl_allows(acl, identity, act, name, bytes));
+}
+
 int wf_rights_look_up(const struct wf_link *link, enum wf_acl_act act, const void *name,
 		      size_t bytes, struct wf_error *e)
 {

@@ -25,6 +25,10 @@ static inline int wf_rights_check(const struct wf_link *link, enum wf_acl_act ac
 	return link->engine->acl ? wf_rights_look_up(link, act, name, bytes, e) : 0;
 }
 
+/* As wf_rights_check(), of something that the peer has not asked for now: it is not told anywhere. */
+bool wf_rights_hold(const struct wf_link *link, enum wf_acl_act act, const void *name,
+		    size_t bytes);
+
 /* May the peer of @link call @method of @service?  As wf_rights_check(). */
 int wf_rights_check_call(const struct wf_link *link, const void *service, size_t service_bytes,
 			 const void *method, size_t method_bytes, struct wf_error *e);

@@ -235,10 +235,34 @@ static const struct wf_error *why_failed(const struct wf_remote_get *g, const st
 {
 	const struct wf_link *link = wf_link_real(g->link);
 
-	if (!e || e->code != -ECANCELED || g->stopped == -ECANCELED || !wf_link_greeted(link))
+	if (!e || e->code != -ECANCELED || g->stopped == -ECANCELED ||
+	    (!g->taken_back && !wf_link_greeted(link)))
 		return e;
 	wf_remote_why(why, WEFT_NOT_FOUND, wf_link_label(link));
 	return why;
+}
+
+/* May @g, whose reads ended by @e, ask again for what was lent to it?  Once. */
+static bool asks_again(struct wf_remote_get *g, const struct wf_error *e)
+{
+	bool again = !g->anew && !g->stopped && e->code == -ECANCELED &&
+		     wf_link_greeted(wf_link_real(g->link));
+
+	if (again) {
+		g->anew = true;
+		g->taken_back = false;
+	}
+	return again;
+}
+
+/* End @g, whose link is dead.  A peer that had taken its window back before has closed it. */
+static void end_with_link(struct wf_remote_get *g, const struct wf_error *e)
+{
+	struct wf_error why;
+
+	if (g->anew)
+		wf_remote_why(&why, WEFT_NOT_FOUND, wf_link_label(wf_link_real(g->link)));
+	end(g, g->anew ? &why : e);
 }
 
 /* Gets of a window that is lent as a whole */
@@ -295,14 +319,10 @@ static void learn(struct wf_remote *remote, const struct wf_pull *pull)
 static bool doubt(struct wf_remote *remote, struct wf_remote_get *g, const struct wf_pull *pull,
 		  const struct wf_error *e)
 {
-	bool again = !g->anew;
-
-	if (g->stopped || e->code != -ECANCELED)
-		return false;
-	if (remote->state == WF_REMOTE_HELD && pull->body.offer == remote->body.offer)
+	if (!g->stopped && e->code == -ECANCELED && remote->state == WF_REMOTE_HELD &&
+	    pull->body.offer == remote->body.offer)
 		wf_remote_close(remote);
-	g->anew = true;
-	return again && wf_link_greeted(wf_link_real(g->link));
+	return asks_again(g, e);
 }
 
 static void begin_or_wait(struct wf_remote_get *g);
@@ -351,8 +371,10 @@ static void withdrawn(struct wf_answer *answer)
 
 	remote->state = WF_REMOTE_WITHDRAWN;
 	wf_error_set(&e, -ECANCELED, "%s has taken its window back", wf_link_label(answer->link));
-	WF_LIST_EACH_OF_NOW(node, &remote->reading)
+	WF_LIST_EACH_OF_NOW(node, &remote->reading) {
+		get_of(node)->taken_back = true;
 		wf_pull_stop(get_of(node)->pull, &e);
+	}
 	finish_withdrawal(remote);
 }
 
@@ -371,7 +393,7 @@ static void lost(struct wf_answer *answer, const struct wf_error *e)
 	/* Gets that wait for the end of a loan that was taken back have not asked. */
 	wf_list_take(&due, &remote->waiting);
 	while ((node = wf_list_pop(&due)))
-		end(get_of(node), e);
+		end_with_link(get_of(node), e);
 }
 
 static const struct wf_answer_keeper keeper = {
@@ -417,7 +439,9 @@ static void window_answered(struct wf_remote_ask *ask, const struct wf_body *bod
 		struct wf_remote_get *g = get_of(node);
 
 		g->refused = e && !g->anew;
-		if (e)
+		if (e && !wf_link_greeted(wf_link_real(g->link)))
+			end_with_link(g, e);
+		else if (e)
 			end(g, e);
 		else
 			read_blocks(g);
@@ -451,7 +475,7 @@ static void block_read(struct wf_pull *pull, const struct wf_error *e)
 
 	g->path = pull->path;
 	close_stage(g);
-	if (e || ++g->next == g->count)
+	if (e ? !asks_again(g, e) : ++g->next == g->count)
 		end(g, why_failed(g, e, &why));
 	else
 		ask_for_block(g, link);
@@ -473,8 +497,11 @@ static void block_answered(struct wf_remote_ask *ask, const struct wf_body *body
 		e = &why;
 	}
 	if (e) {
-		g->refused = !g->next;
-		end(g, e);
+		g->refused = !g->next && !g->anew;
+		if (wf_link_greeted(wf_link_real(g->link)))
+			end(g, e);
+		else
+			end_with_link(g, e);
 		return;
 	}
 	begin(g, answer->link, &job, body, answer);
@@ -539,7 +566,7 @@ void wf_remote_get(struct wf_remotes *r, struct wf_link *link, struct wf_remote_
 
 	g->remotes = r;
 	g->link = link;
-	g->refused = g->alone = g->anew = false;
+	g->refused = g->alone = g->anew = g->taken_back = false;
 	g->stopped = 0;
 	g->next = 0;
 	g->pull = NULL;
@@ -632,7 +659,7 @@ void wf_remote_down(struct wf_link *link, const struct wf_error *e)
 		ask->answered(ask, NULL, NULL, e);
 	}
 	WF_LIST_EACH_OF_NOW(at, &link->work[WF_ABOVE_GETS])
-		end(get_of(at), e);
+		end_with_link(get_of(at), e);
 }
 
 void wf_remote_describe(const struct wf_remote_get *g, char *text, size_t bytes)

@@ -101,7 +101,8 @@ struct wf_remote_get {
 	struct wf_remote_ask ask; /* if @alone */
 	struct wf_pull *pull;  /* NULL: none yet */
 	struct wf_stage *stage; /* the pull's stage, if the memory here is a device's */
-	bool anew;             /* a loan was taken back, and the window was asked for again */
+	bool anew;             /* a loan was taken back, and asked for again */
+	bool taken_back;       /* the loan that the get reads was */
 };
 
 /* Set @r up.  Borrows what it is given. */

@@ -288,6 +288,15 @@ static int stage_loan(struct wf_windows *w, struct wf_link *link, struct loan *l
 	return 0;
 }
 
+int wf_window_turn_away(struct wf_link *link, const struct wf_record *record)
+{
+	struct wf_access_ask ask;
+
+	if (wf_access_ask_get(record->bytes, record->count, &ask))
+		return -EBADMSG;
+	return refuse(link, ask.id, WEFT_NOT_FOUND);
+}
+
 int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_access_ask ask;
@@ -704,9 +713,11 @@ static struct wf_window *next_window(struct wf_window_table *table, uint32_t *at
 
 void wf_window_recall(struct wf_windows *w)
 {
+	const struct wf_link *asked = NULL;
 	struct wf_window *window;
 	struct wf_error e;
 	uint32_t at = 0;
+	bool may = false;
 
 	wf_error_set(&e, wf_status_code(WEFT_PERMISSION_DENIED), "the peer may get no more");
 	while ((window = next_window(w->table, &at))) {
@@ -714,7 +725,13 @@ void wf_window_recall(struct wf_windows *w)
 			struct use *use = WF_CONTAINER(node, struct use, node);
 			struct wf_outgoing *loan = &WF_CONTAINER(use, struct loan, use)->outgoing;
 
-			if (!use->is_loan || check_rights(use->link, WEFT_WINDOW_READ) == WEFT_OK)
+			if (!use->is_loan)
+				continue;
+			/* Most loans of a window that follow each other are of one peer. */
+			if (use->link != asked)
+				may = wf_rights_hold(use->link, WF_ACL_WINDOW, "get", 3);
+			asked = use->link;
+			if (may)
 				continue;
 			if (use->waits)
 				loan_done(loan, &e);

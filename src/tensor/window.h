@@ -123,4 +123,7 @@ int wf_window_push(struct wf_windows *w, struct wf_link *link, const struct wf_r
 int wf_window_blocks(struct wf_link *link, const struct wf_record *record);
 int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_record *record);
 
+/* Take an ASK record of a node that closes, and has no window any more. */
+int wf_window_turn_away(struct wf_link *link, const struct wf_record *record);
+
 #endif
