@@ -83,7 +83,9 @@ Operation::~Operation()
 {
 	if (!flight_)
 		return;
-	if ((done() && !flight_->landing) || flight_->shared->forked()) {
+	/* A flight with futures stays until drain() takes it out of the queue, and tells these. */
+	if ((done() && !flight_->landing && flight_->futures.empty()) ||
+	    flight_->shared->forked()) {
 		delete flight_;
 		return;
 	}

@@ -3,9 +3,10 @@
  * Operations: weft's handles as Python has them, to be waited for, awaited, or forgotten.
  *
  * A flight is an operation with the Python objects that it needs: buffers, for which weft has borrowed
- * the memory.  It lives until the operation has ended and no handle is left, whichever is later, and
- * dies under the GIL.  Giving back a buffer can let other threads have the GIL for a while, and these
- * can drop the handle: a flight that is taken out of the queue is then left to whoever has taken it.
+ * the memory.  It lives until the operation has ended, its futures are told and no handle is left,
+ * whichever is last, and dies under the GIL.  Giving back a buffer can let other threads have the
+ * GIL for a while, and these can drop the handle: a flight that is taken out of the queue is then
+ * left to whoever has taken it.
  */
 #ifndef WEFT_PYTHON_OPERATION_H
 #define WEFT_PYTHON_OPERATION_H

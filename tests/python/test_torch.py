@@ -213,6 +213,18 @@ def test_a_future_is_told_when_a_collective_has_ended(tmp_path):
     ''')
 
 
+def test_a_future_is_told_though_somebody_waits_for_its_work_first(tmp_path):
+    ends_well(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(60, exit=True)
+        for _ in range(500):
+            work = dist.all_reduce(torch.ones(3), async_op=True)
+            future = work.get_future()
+            work.wait()
+            assert (future.wait()[0] == size).all()
+    ''')
+
+
 def test_what_hangs_on_a_future_may_wait_for_others(tmp_path):
     ends_well(tmp_path, '''
         def next_one(done):
