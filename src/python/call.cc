@@ -117,10 +117,10 @@ public:
 
 	weft_stream *get() const { return need(stream_, "the stream is closed"); }
 
-	Operation write(const nb::bytes &packed, nb::handle timeout, nb::handle arrays) const
+	Operation write(const nb::bytes &packed, nb::handle timeout, nb::handle arrays)
 	{
-		return write_to(shared_, [this] { return get(); }, service_->method(method_).input, packed,
-				timeout, arrays);
+		return write_to({ shared_, service_->method(method_).input, [this] { return get(); },
+				  torn_ }, packed, timeout, arrays);
 	}
 
 	Operation read(nb::handle timeout) const { return read_from(shared_, get(), service_, timeout); }
@@ -135,6 +135,7 @@ private:
 	std::shared_ptr<Service> service_;
 	unsigned method_;
 	weft_stream *stream_;
+	bool torn_ = false; // as Writer has it
 };
 
 static nb::tuple open_stream(const Stub &stub, unsigned method, nb::handle timeout, nb::handle metadata,
@@ -152,20 +153,32 @@ static nb::tuple open_stream(const Stub &stub, unsigned method, nb::handle timeo
 			      nb::cast(Operation(std::move(flight))));
 }
 
-Operation write_to(const std::shared_ptr<Shared> &shared, const std::function<weft_stream *()> &stream,
-		   const ProtobufCMessageDescriptor *type, const nb::bytes &packed, nb::handle timeout,
+void need_whole(bool torn)
+{
+	if (torn)
+		invalid("a message was refused with some of its arrays attached: the call can "
+			"only end");
+}
+
+Operation write_to(const Writer &writer, const nb::bytes &packed, nb::handle timeout,
 		   nb::handle arrays)
 {
-	auto flight = std::make_unique<Flight>(shared);
+	auto flight = std::make_unique<Flight>(writer.shared);
 	weft_op_options o = WEFT_OP_OPTIONS_INIT;
-	Message message(type, packed);
-	Attached taken(shared, arrays);
+	Message message(writer.type, packed);
+	Attached taken(writer.shared, arrays);
 
+	need_whole(writer.torn);
 	fill(o, *flight, timeout);
-	taken.attach([&](const weft_tensor *t, const weft_send_options *s, weft_op **op) {
-		return weft_stream_attach(stream(), t, s, op);
-	});
-	check(weft_stream_write(stream(), message.get(), &o, &flight->op));
+	try {
+		taken.attach([&](const weft_tensor *t, const weft_send_options *s, weft_op **op) {
+			return weft_stream_attach(writer.stream(), t, s, op);
+		});
+		check(weft_stream_write(writer.stream(), message.get(), &o, &flight->op));
+	} catch (...) {
+		writer.torn |= taken.has_begun();
+		throw;
+	}
 	return Operation(std::move(flight));
 }
 

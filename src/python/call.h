@@ -41,13 +41,18 @@ public:
 			fill(o.op, *flight, nb::none());
 			o.stream = flight->array.stream();
 			check(attach(flight->array.pointer(), &o, &flight->op));
+			has_begun_ = true;
 			/* Nobody waits for it: the array is given back when the operation has ended. */
 			Operation forgotten(std::move(flight));
 		}
 	}
 
+	/* Whether one is attached. */
+	bool has_begun() const { return has_begun_; }
+
 private:
 	std::vector<std::unique_ptr<Flight>> flights_;
+	bool has_begun_ = false;
 };
 
 /* Describe an attachment as its receiver sees it before it takes it. */
@@ -69,9 +74,19 @@ Operation receive_by(const std::shared_ptr<Shared> &shared, nb::handle into, nb:
 	return Operation(std::move(flight));
 }
 
-/* Write @packed of @type to the stream that @stream gives, or raises, with arrays beside it. */
-Operation write_to(const std::shared_ptr<Shared> &shared, const std::function<weft_stream *()> &stream,
-		   const ProtobufCMessageDescriptor *type, const nb::bytes &packed, nb::handle timeout,
+/* An end of a stream, as what is written needs it. */
+struct Writer {
+	const std::shared_ptr<Shared> &shared;
+	const ProtobufCMessageDescriptor *type; // of a message
+	std::function<weft_stream *()> stream;	// gives the stream, or raises
+	bool &torn; // a message was refused with some of its arrays attached: they are no other's
+};
+
+/* Raise if @torn, for the arrays would go with another message. */
+void need_whole(bool torn);
+
+/* Write @packed, with arrays beside it. */
+Operation write_to(const Writer &writer, const nb::bytes &packed, nb::handle timeout,
 		   nb::handle arrays);
 
 /* Read the next message of a stream of @service: its bytes, or None after the last. */

@@ -37,11 +37,26 @@ weft_stream *ServedCall::stream() const
 	return arrival_.stream;
 }
 
+void ServedCall::attach(nb::list arrays)
+{
+	Attached taken(shared_, arrays);
+
+	try {
+		taken.attach([&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
+			return weft_served_attach(get(), t, o, op);
+		});
+	} catch (...) {
+		torn_ |= taken.has_begun();
+		throw;
+	}
+}
+
 void ServedCall::reply(const nb::bytes &packed)
 {
 	Message message(method().output, packed);
 
 	get();
+	need_whole(torn_);
 	if (!arrival_.closure)
 		invalid("the call has a stream");
 	answered();
@@ -65,7 +80,8 @@ void ServedCall::fail(int status, const std::string &sentence, const nb::bytes &
 
 Operation ServedCall::write(const nb::bytes &packed, nb::handle timeout, nb::handle arrays)
 {
-	return write_to(shared_, [this] { return stream(); }, method().output, packed, timeout, arrays);
+	return write_to({ shared_, method().output, [this] { return stream(); }, torn_ }, packed,
+			timeout, arrays);
 }
 
 Operation ServedCall::read(nb::handle timeout)
@@ -145,13 +161,7 @@ void bind_served_call(nb::module_ &m)
 						  return weft_served_receive(c.get(), index, t, o, op);
 					  });
 		}, "index"_a, "into"_a.none(), "timeout"_a.none())
-		.def("attach", [](const ServedCall &c, nb::list arrays) {
-			Attached taken(c.shared(), arrays);
-
-			taken.attach([&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
-				return weft_served_attach(c.get(), t, o, op);
-			});
-		})
+		.def("attach", &ServedCall::attach)
 		.def("set_initial", [](const ServedCall &c, nb::list pairs) {
 			set_metadata(c, pairs, weft_served_set_initial);
 		})

@@ -22,6 +22,8 @@ public:
 	struct weft_served *get() const;
 	const Arrival &arrival() const { return arrival_; }
 
+	/* Attach arrays to the reply. */
+	void attach(nb::list arrays);
 	void reply(const nb::bytes &packed);
 	/* End the call; of a stream also well, by status 0. */
 	void fail(int status, const std::string &sentence, const nb::bytes &details);
@@ -40,6 +42,7 @@ private:
 	std::shared_ptr<Service> service_;
 	Arrival arrival_;
 	bool answered_ = false;
+	bool torn_ = false; // as Writer has it, or of the reply
 };
 
 #endif

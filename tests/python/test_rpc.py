@@ -42,7 +42,7 @@ TALK, _CLASSES = load('talk', {'Text': [('text', STRING), ('number', INT64), ('d
     ('Fail', ('Text', 'Text'), False, False), ('Wait', ('Text', 'Text'), False, False),
     ('Plain', ('Text', 'Text'), False, False), ('Left', ('Text', 'Text'), False, False),
     ('First', ('Text', 'Text'), True, False), ('Yield', ('Text', 'Text'), False, True),
-    ('Return', ('Text', 'Text'), False, True),
+    ('Return', ('Text', 'Text'), False, True), ('Attach', ('Text', 'Text'), False, False),
     ('Absent', ('Text', 'Text'), False, False)])
 Text = _CLASSES['Text']
 HEALTH, ASK = load('grpc.health.v1', {'HealthCheckRequest': [('service', STRING)],
@@ -108,6 +108,11 @@ class Talk:
             context.abort(weft.Status.ABORTED, 'too much to say', bytes(100000))
         context.set_trailing_metadata([('why', 'because')])
         context.abort(weft.Status.FAILED_PRECONDITION, 'not now', b'details')
+
+    async def Attach(self, request, context):
+        with pytest.raises(weft.Error, match='does not fit the pool'):
+            context.attach(np.ones(3), TOO_LARGE)
+        return Text()
 
     async def Wait(self, request, context):
         self.waiting.set()
@@ -362,6 +367,37 @@ async def test_arrays_of_a_message_that_was_refused_go_with_no_other(stub, talk,
     assert (await read).text == 'B 0'
     call.done_writing()
     await call
+
+
+# An array that no pool has room for, in the memory of one number.
+TOO_LARGE = np.broadcast_to(np.float64(1), 1 << 40)
+
+
+@together()
+async def test_a_message_that_is_refused_with_arrays_attached_is_the_last(stub, talk, server):
+    call = stub.Chat()
+    with pytest.raises(weft.Error, match='does not fit the pool'):
+        call.write(Text(text='a'), attach=[np.ones(3), TOO_LARGE])
+    with pytest.raises(weft.InvalidArgument, match='refused with some of its arrays attached'):
+        call.write(Text(text='b'))
+    call.done_writing()
+    assert await call.read() is None
+    await call
+    first = stub.Chat()
+    with pytest.raises(weft.Error, match='does not fit the pool'):
+        first.write(Text(text='a'), attach=[TOO_LARGE, np.ones(3)])   # nothing is attached yet
+    await first.write(Text(text='b'))
+    read = first.read()
+    assert (await read).text == 'B 0'
+    first.cancel()
+
+
+@together()
+async def test_a_handler_whose_arrays_are_refused_fails_its_call(stub, talk, server):
+    call = stub.Attach(Text())
+    with pytest.raises(weft.Error, match='refused with some of its arrays attached'):
+        await call
+    assert not call.attachments
 
 
 @together()
