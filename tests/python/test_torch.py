@@ -377,6 +377,38 @@ def test_survivors_hear_of_a_rank_that_is_gone_in_bounded_time(tmp_path, what, h
     assert heard and all(float(after) < seconds for after in heard.values()), said
 
 
+# What ranks exchange by pairs, where one waits for each of the others.
+EXCHANGES = {
+    'all_to_all': 'dist.all_to_all(y, x)',
+    'all_to_all_single': """dist.all_to_all_single(torch.zeros(6), torch.ones(6), [1, 2, 3],
+                                                   [1, 2, 3])""",
+    'all_reduce of sparse': 'dist.all_reduce(torch.eye(3).to_sparse())',
+    'future': 'dist.all_to_all(y, x, async_op=True).get_future().wait()',
+}
+
+
+@pytest.mark.parametrize('what', EXCHANGES)
+def test_an_exchange_with_a_rank_that_is_gone_waits_for_no_other(tmp_path, what):
+    said = job(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(60, exit=True)
+        store = dist.distributed_c10d._get_default_store()
+        dist.barrier()
+        if rank == 2:
+            os._exit(0)
+        if rank == 1:
+            store.wait(['over'])   # it is there, and late
+        x, y = [torch.ones(1000) for _ in everyone], [torch.zeros(1000) for _ in everyone]
+        try:
+            %s
+        except RuntimeError as error:
+            os.write(1, b'rank %%d: %%s\\n' %% (rank, str(error).encode()))
+        store.set('over', '1')
+        os._exit(0)
+    ''' % EXCHANGES[what], end='')
+    assert len(re.findall(r'rank \d: .*weft: ', said)) == 2, said
+
+
 def test_a_rank_that_is_late_is_waited_for_by_every_collective(tmp_path):
     ends_well(tmp_path, ''.join('''
         x, y = torch.full((1000,), float(rank)), torch.full((1000 * size,), float(rank))

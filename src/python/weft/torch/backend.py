@@ -191,6 +191,11 @@ class WeftBackend(Base):
         return next((rank for rank, other in enumerate(self._peers)
                      if other and other.name == peer.name), -1)
 
+    def _abort(self, failure):
+        """End all that passes between two ranks of the group, here and at the others."""
+        with contextlib.suppress(weft.Error):   # the node has closed, and its operations have ended
+            self._node.abort_step(self._step, failure.status, failure.args[0])
+
     def _begun(self, tensors, begin, after=None, work=Work):
         """The work of the operations that @begin begins."""
         try:
@@ -200,7 +205,7 @@ class WeftBackend(Base):
 
     # Collectives.
 
-    def _collective(self, tensors, begin, after=None):
+    def _collective(self, tensors, begin, after=None, work=Work):
         """The work of a collective, or of several that begin one after the other.
 
         begin: called with a Host, which has memory of the host for every tensor.
@@ -208,7 +213,11 @@ class WeftBackend(Base):
         host = Host(tensors)
         with self._lock:
             self._sequence += 1
-            return self._begun(tensors, lambda: begin(host), host.then(after))
+            return self._begun(tensors, lambda: begin(host), host.then(after), work)
+
+    def _by_pairs(self, tensors, begin, after=None):
+        """The work of sends and receives of all ranks, which fail together as a collective does."""
+        return self._collective(tensors, begin, after, lambda *begun: Work(*begun, self._abort))
 
     def allreduce(self, tensors, options):
         word = reduction_of(options.reduceOp)
@@ -238,7 +247,7 @@ class WeftBackend(Base):
         def add():
             sparse.add(tensor, [own] + [[torch.from_dlpack(part.result(0)) for part in pair]
                                         for pair in came])
-        return self._collective([tensor], begin, add)
+        return self._by_pairs([tensor], begin, add)
 
     def reduce(self, tensors, options):
         word, root = reduction_of(options.reduceOp), options.rootRank == self._me
@@ -337,7 +346,7 @@ class WeftBackend(Base):
             row(outs[self._me]).copy_(row(parts[self._me]))
             return [self._recv(outs[rank], rank, key) for rank in others if outs[rank].numel()] + \
                 [self._send(parts[rank], rank, key) for rank in others if parts[rank].numel()]
-        return self._collective(tensors, begin)
+        return self._by_pairs(tensors, begin)
 
     # Older names of the same.
     _allgather_base = all_gather_single

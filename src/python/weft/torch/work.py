@@ -3,12 +3,13 @@
 import queue
 import select
 import threading
+import time
 
 import torch
 import torch.distributed as dist
 
-from .. import aio
-from ..errors import Error
+from .. import aio, wait_any
+from ..errors import Error, Status
 
 
 class Reaper:
@@ -64,24 +65,42 @@ class Work(dist._Work):
     """Operations that one call has begun, and what is left to do when all have ended.
 
     after: a function that puts results where the caller wants them; it runs once, in the thread that
-    waits, or the reaper's.
+    waits, or the reaper's.  stop: a function that ends the operations that are left, called with
+    the error of one that has failed; None: they end anyway.
     """
-    def __init__(self, tensors, operations, after=None):
+    def __init__(self, tensors, operations, after=None, stop=None):
         super().__init__()
         self.tensors = tensors
         self.operations = operations
         self.after = after
+        self.stop = stop
         self.lock = threading.Lock()
         self.root = self.future = None
         self.told = False   # the future is, or is about to be
         self.failure = None
         self.finished = False
 
+    def stop_after(self, operation):
+        """End the operations that are left if @operation, which has ended, has failed."""
+        stop = self.stop
+        if stop and operation.status != Status.OK:
+            self.stop = None
+            stop(operation.exception(0))
+
+    def wait_for_all(self, seconds):
+        """Wait until all have ended, for at most so many seconds; None: for ever.  TimeoutError."""
+        limit = None if seconds is None else time.monotonic() + seconds
+        left = list(self.operations)
+        while left:
+            try:
+                index = wait_any(left, None if limit is None else max(limit - time.monotonic(), 0))
+            except TimeoutError:
+                raise TimeoutError('the operation has not ended yet') from None
+            self.stop_after(left.pop(index))
+
     def finish(self, seconds=None):
         """Wait for all, and do what is left.  Raises how the first has failed."""
-        for operation in self.operations:
-            if not operation.wait(seconds):
-                raise TimeoutError('the operation has not ended yet')
+        self.wait_for_all(seconds)
         with self.lock:
             if not self.finished:
                 try:
@@ -141,7 +160,8 @@ class Work(dist._Work):
             # A future whose callback raises has failed; set_exception() would make a value of it.
             self.future = self.root.then(self.outcome)
         for operation in self.operations:
-            operation._tell(self.ended)
+            if not operation._tell(lambda one=operation: self.ended(one)):
+                self.stop_after(operation)
         if self.is_first_to_tell():   # nothing hangs on the future yet
             self.tell()
         return self.future
@@ -153,8 +173,9 @@ class Work(dist._Work):
             self.told |= first
         return first
 
-    def ended(self):
-        """An operation has ended: with the last of them the future is told."""
+    def ended(self, operation):
+        """@operation has ended: with the last of them the future is told."""
+        self.stop_after(operation)
         if self.is_first_to_tell():
             _tellers.add(self.tell)
 
