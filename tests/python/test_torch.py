@@ -409,6 +409,34 @@ def test_an_exchange_with_a_rank_that_is_gone_waits_for_no_other(tmp_path, what)
     assert len(re.findall(r'rank \d: .*weft: ', said)) == 2, said
 
 
+@pytest.mark.parametrize('how', ['dist.group.WORLD.abort()', 'dist.destroy_process_group()'])
+def test_a_group_that_is_given_up_ends_what_is_under_way(tmp_path, how):
+    said = job(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(60, exit=True)
+        store = dist.distributed_c10d._get_default_store()
+        if rank:
+            store.wait(['over'])
+            os._exit(0)
+        works = [dist.all_reduce(torch.ones(3), async_op=True), dist.irecv(torch.zeros(3), 1),
+                 dist.isend(torch.ones(1 << 20), 1)]
+        def wait(work):
+            try:
+                work.wait()
+            except dist.DistBackendError as error:
+                os.write(1, b'ended: %%s\\n' %% str(error).encode())
+        threads = [threading.Thread(target=wait, args=(work,)) for work in works]
+        for thread in threads:
+            thread.start()
+        %s
+        for thread in threads:
+            thread.join()
+        store.set('over', '1')
+        os._exit(0)
+    ''' % how, end='')
+    assert len(re.findall('ended: weft: ', said)) == 3, said
+
+
 def test_a_rank_that_is_late_is_waited_for_by_every_collective(tmp_path):
     ends_well(tmp_path, ''.join('''
         x, y = torch.full((1000,), float(rank)), torch.full((1000 * size,), float(rank))

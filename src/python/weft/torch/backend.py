@@ -99,8 +99,9 @@ class WeftBackend(Base):
                                                          for _ in range(2)))
         store.set('%s/%d' % (here, self._me), self._node.address)
         addresses = [store.get('%s/%d' % (here, rank)).decode() for rank in range(self._size)]
-        number, self._step = map(int, store.get(here + '/numbers').decode().split())
-        self._group = self._node.group(self._me, addresses, number)
+        # Collectives have a step, the group's number, and what passes between two ranks another.
+        self._number, self._step = map(int, store.get(here + '/numbers').decode().split())
+        self._group = self._node.group(self._me, addresses, self._number)
         self._peers = [None if rank == self._me else self._group.peer(rank)
                        for rank in range(self._size)]
 
@@ -152,6 +153,10 @@ class WeftBackend(Base):
         _kept.add(self)
 
     def shutdown(self):
+        """End what is under way, and let go of the group."""
+        for step in (self._number, self._step):
+            with contextlib.suppress(weft.Error):   # the node has closed, or is the parent's
+                self._node.end_step(step)
         self._group.close()
         _kept.discard(self)
 
