@@ -284,6 +284,26 @@ def test_a_job_joins_again_and_so_do_its_forked_children(tmp_path):
     ''')
 
 
+def test_a_future_is_told_in_a_child_of_a_process_that_has_told_one(tmp_path):
+    ends_well(tmp_path, '''
+        import faulthandler
+        for _ in range(20):
+            dist.all_reduce(torch.ones(100000), async_op=True).get_future().wait()
+        dist.barrier()
+        dist.destroy_process_group()
+        child = os.fork()
+        if not child:
+            faulthandler.dump_traceback_later(60, exit=True)
+            dist.init_process_group('weft')
+            for _ in range(20):
+                dist.all_reduce(torch.ones(100000), async_op=True).get_future().wait()
+            dist.barrier()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        dist.init_process_group('weft')
+    ''')
+
+
 @pytest.mark.parametrize('device', DEVICES)
 def test_models_train_as_in_one_process(tmp_path, device):
     ends_well(tmp_path, '''

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Works: operations of weft as PyTorch waits for them."""
+import os
 import queue
 import select
 import threading
@@ -54,6 +55,15 @@ class Tellers:
 
 
 _tellers = Tellers()
+
+
+def _forget():
+    """In a child: its parent's threads tell nobody here."""
+    global _tellers
+    _tellers = Tellers()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def error_of(failure):
