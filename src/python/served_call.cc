@@ -104,9 +104,14 @@ void ServedCall::kick()
 
 static double left(const ServedCall &c)
 {
-	uint64_t ns = weft_served_left_ns(c.get());
+	uint64_t ns = c.is_over() ? 0 : weft_served_left_ns(c.get());
 
 	return ns == WEFT_FOREVER ? -1 : double(ns) / 1e9;
+}
+
+static bool cancelled(const ServedCall &c)
+{
+	return c.is_over() || weft_served_cancelled(c.get());
 }
 
 static nb::list metadata(const ServedCall &c)
@@ -152,7 +157,7 @@ void bind_served_call(nb::module_ &m)
 			return Peer(c.shared(), c.arrival().peer, false);
 		})
 		.def_prop_ro("left", &left)
-		.def_prop_ro("cancelled", [](const ServedCall &c) { return !!weft_served_cancelled(c.get()); })
+		.def_prop_ro("cancelled", &cancelled)
 		.def_prop_ro("metadata", &metadata)
 		.def_prop_ro("attachments", &attachments)
 		.def("receive", [](const ServedCall &c, size_t index, nb::handle into, nb::handle timeout) {

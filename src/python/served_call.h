@@ -20,6 +20,11 @@ public:
 
 	/* The call; raises when it has been answered. */
 	struct weft_served *get() const;
+	/* Whether the call is answered, or about to be, as its node closes. */
+	bool is_over() const
+	{
+		return answered_ || closing() || !shared_->open() || shared_->forked();
+	}
 	const Arrival &arrival() const { return arrival_; }
 
 	/* Attach arrays to the reply. */

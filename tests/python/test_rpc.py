@@ -411,6 +411,14 @@ async def test_a_call_of_a_handlers_has_the_time_of_the_call_it_serves(stub, tal
             talk.stub.Say(Text(), parent=talk.seen)
 
 
+@together()
+async def test_a_context_whose_call_is_answered_says_that_nobody_waits(stub, talk, server):
+    await stub.Say(Text())
+    assert talk.seen.cancelled() and talk.seen.time_remaining() == 0
+    server.node.close()
+    assert talk.seen.cancelled() and talk.seen.time_remaining() == 0
+
+
 @together(calls_max=1)
 async def test_calls_over_the_limit_are_refused(stub, talk, server):
     first = stub.Wait(Text())

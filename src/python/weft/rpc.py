@@ -349,12 +349,12 @@ class Context(_Reader):
         return self._call.metadata
 
     def time_remaining(self) -> Optional[float]:
-        """Seconds until the caller's deadline; None: there is none."""
+        """Seconds until the caller's deadline; None: there is none; 0: the call is answered."""
         left = self._call.left
         return None if left < 0 else left
 
     def cancelled(self) -> bool:
-        """Whether nobody waits for the reply any more."""
+        """Whether nobody waits for the reply any more, also because it is given."""
         return self._call.cancelled
 
     def set_initial_metadata(self, metadata: Metadata) -> None:
