@@ -188,6 +188,14 @@ bool Operation::wait(nb::handle timeout)
 	return true;
 }
 
+bool Operation::see_end()
+{
+	if (!done())
+		return false;
+	flight_->release();
+	return true;
+}
+
 [[noreturn]] static void not_ended(const char *sentence)
 {
 	PyErr_SetString(PyExc_TimeoutError, sentence);
@@ -289,6 +297,7 @@ size_t wait_any(nb::list operations, nb::handle timeout)
 		else
 			see_closing();
 	}
+	nb::cast<Operation &>(all[index]).flight().release();
 	return index;
 }
 
@@ -329,7 +338,7 @@ void bind_operation(nb::module_ &m)
 			      "What has been begun: to be waited for, awaited, cancelled, or forgotten.\n\n"
 			      "A buffer that an operation was given is borrowed until it has ended, also when\n"
 			      "nobody has the operation any more.")
-		.def("done", &Operation::done, "Whether the operation has ended.")
+		.def("done", &Operation::see_end, "Whether the operation has ended.")
 		.def("wait", &Operation::wait, nb::arg("timeout") = nb::none(),
 		     "Wait for at most so many seconds; None: for ever.  Returns whether it has ended.")
 		.def("result", &Operation::result, nb::arg("timeout") = nb::none(),

@@ -58,6 +58,8 @@ public:
 	~Operation();
 
 	bool done() const;
+	/* As done(); an operation that has ended gives its buffers back. */
+	bool see_end();
 	/* Wait for at most @timeout seconds; None: for ever.  Returns whether the operation has ended. */
 	bool wait(nb::handle timeout);
 	/* Wait, and return what the operation gives; raises how it has failed, or that it has not ended. */

@@ -63,6 +63,17 @@ def test_the_first_and_all_of_several_are_waited_for(pair):
     assert weft.wait_all([first, second], LIMIT) is True
 
 
+def test_an_array_is_given_back_by_whatever_says_that_its_operation_has_ended(pair):
+    def look(sent):
+        while not sent.done():
+            time.sleep(0.001)
+    for see in (look, lambda sent: weft.wait_any([sent], LIMIT), lambda sent: sent.wait(LIMIT)):
+        array = bytearray(9)
+        sent = pair.peer.send(1, 'key', array)
+        see(sent)
+        array.append(0)   # BufferError: the array is still borrowed
+
+
 def test_other_threads_run_while_one_waits(pair):
     got = pair.far.recv(1, 'key')
     ran = threading.Event()
