@@ -224,6 +224,16 @@ static PyType_Slot slots[] = {
 	{ 0, nullptr },
 };
 
+/* NumPy asks for this where there is no buffer, and would else make an array of one object. */
+static nb::object to_numpy(nb::handle self, nb::args arguments, nb::kwargs words)
+{
+	nb::object buffer = nb::steal(PyMemoryView_FromObject(self.ptr()));
+
+	if (!buffer.is_valid())
+		throw nb::python_error();
+	return nb::module_::import_("numpy").attr("asarray")(buffer, *arguments, **words);
+}
+
 static nb::tuple shape_of(const Tensor &t)
 {
 	nb::list lengths;
@@ -244,6 +254,7 @@ void bind_tensor(nb::module_ &m)
 		     nb::arg("copy") = nb::none())
 		.def("__dlpack_device__",
 		     [](const Tensor &t) { return nb::make_tuple(t.view().device.type, t.view().device.id); })
+		.def("__array__", &to_numpy)
 		.def("tobytes",
 		     [](const Tensor &t) {
 			     if (!t.on_host())

@@ -166,6 +166,16 @@ def test_results_are_given_to_both_versions_of_dlpack(pair):
         got.__dlpack__(dl_device=(2, 0))
 
 
+def test_numpy_is_told_why_it_can_t_have_a_tensor(pair):
+    with pytest.raises(BufferError, match='no word for the tensor.s dtype'):
+        np.asarray(pair.far.empty((2, 3), 'bfloat16'))
+    pair.peer.send(1, 'key', np.zeros(3), dead=True)
+    with pytest.raises(BufferError, match='dead'):
+        np.array(pair.far.recv(1, 'key').result(LIMIT))
+    got = passed(pair, np.arange(3.0))
+    assert got.__array__().sum() == 3 and np.asarray(got, np.int32).dtype == np.int32
+
+
 def test_bfloat16_comes_as_its_bits_for_who_knows_it(pair):
     torch = pytest.importorskip('torch')
     sent = torch.arange(10, dtype=torch.bfloat16)
