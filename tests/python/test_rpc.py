@@ -70,6 +70,9 @@ class Talk:
         return Text(text=names.get('greeting', 'hello') + ', ' + request.text, data=request.data)
 
     async def Count(self, request, context):
+        if request.number < 0:
+            context.set_trailing_metadata([('why', 'because')])
+            context.abort(weft.Status.OUT_OF_RANGE, 'less than none', b'details')
         for number in range(request.number):
             yield Text(number=number)
 
@@ -499,19 +502,33 @@ def test_what_is_no_message_of_the_method_is_refused(pair):
         raw.call(1, b'', None, [], None, None, 0, [])
 
 
+SERVER = '''
+    import asyncio, weft
+    from weft import rpc
+    import sys; sys.path.insert(0, %r)
+    import test_rpc
+    async def main():
+        node = weft.Node(provider='tcp')
+        await rpc.serve(node, test_rpc.TALK, test_rpc.Talk())
+        print(node.address, flush=True)
+        await asyncio.sleep(600)
+    asyncio.run(main())
+''' % os.path.dirname(os.path.abspath(__file__))
+
+
+def test_a_failure_of_a_stream_has_details_and_metadata_in_a_thread(start):
+    server = start(SERVER)
+    with weft.Node(provider='tcp', timeout=LIMIT) as node:
+        stub = rpc.Stub(node.peer(server.line()), TALK)
+        for _ in range(300):
+            with pytest.raises(weft.Error, match='less than none') as failure:
+                stub.Count(Text(number=-1)).read().result(LIMIT)
+            assert failure.value.details == b'details'
+            assert failure.value.metadata == [('why', 'because')]
+
+
 def test_calls_work_without_an_event_loop(start):
-    server = start('''
-        import asyncio, weft
-        from weft import rpc
-        import sys; sys.path.insert(0, %r)
-        import test_rpc
-        async def main():
-            node = weft.Node(provider='tcp')
-            await rpc.serve(node, test_rpc.TALK, test_rpc.Talk())
-            print(node.address, flush=True)
-            await asyncio.sleep(600)
-        asyncio.run(main())
-    ''' % os.path.dirname(os.path.abspath(__file__)))
+    server = start(SERVER)
     with weft.Node(provider='tcp', timeout=LIMIT) as node:
         stub = rpc.Stub(node.peer(server.line()), TALK)
         assert stub.Say(Text(text='you')).result().text == 'hello, you'

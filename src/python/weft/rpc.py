@@ -25,6 +25,9 @@ from .errors import DeadlineExceeded, Error, Status
 
 Metadata = Iterable[Tuple[str, Any]]
 
+# Seconds in which a call ends after its reads and writes have: a turn of its worker, not tuned yet.
+TURN_S = 0.1
+
 
 class Retry(NamedTuple):
     """When a call that failed is made again: attempts at most, the first included; after which
@@ -85,6 +88,8 @@ class Pending:
     def _cause(self, error: Error) -> BaseException:
         """What is raised for @error, with what the server sent about it."""
         call = self._stream._operation if self._stream else self._operation
+        if error.errno is None and error.status not in (Status.CANCELLED, Status.DEADLINE_EXCEEDED):
+            call.wait(TURN_S)   # what the server sent is there with the call's own end
         error.details = _weft._details(call)
         error.metadata = _weft._trailing(call)
         return self._stream and self._stream._broken() or error
