@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -500,6 +501,19 @@ def test_what_is_no_message_of_the_method_is_refused(pair):
             raw.call(0, junk, None, [], None, None, 0, [])
     with pytest.raises(weft.InvalidArgument, match='no such method'):
         raw.call(1, b'', None, [], None, None, 0, [])
+
+
+def test_a_time_limit_is_one_for_the_reply_and_the_end_of_a_stream():
+    class Slow:
+        def result(self, timeout):
+            given.append(timeout)
+            time.sleep(0.1)
+            return b''
+    method, given = rpc._methods_of(TALK)[TALK.methods_by_name['Sum'].index], []
+    call = rpc.StreamCall(method, None, Slow())
+    call._reply = Slow()
+    assert call.result(LIMIT) == Text()
+    assert given[0] == LIMIT and 0 < given[1] <= LIMIT - 0.1
 
 
 SERVER = '''

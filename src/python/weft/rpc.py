@@ -16,6 +16,7 @@ metadata.  Arrays go beside messages, and never into them.
 """
 import asyncio
 import inspect
+import time
 from typing import Any, AsyncIterator, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from google.protobuf import message_factory
@@ -277,8 +278,10 @@ class StreamCall(_Reader, _Told):
 
     def result(self, timeout: Optional[float] = None) -> Any:
         """Wait for the end, as await does."""
+        limit = None if timeout is None else time.monotonic() + timeout
         reply = None if self._method.answers else self._only_reply().result(timeout)
-        Pending(self._operation, stream=self).result(timeout)
+        left = None if limit is None else max(limit - time.monotonic(), 0)
+        Pending(self._operation, stream=self).result(left)
         return reply
 
     def cancel(self) -> None:
