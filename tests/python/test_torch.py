@@ -111,6 +111,20 @@ def test_collectives_give_what_pytorch_says(tmp_path, ranks, provider, device):
 
 
 @pytest.mark.parametrize('device', DEVICES)
+def test_tensors_of_several_sizes_are_gathered_by_all(tmp_path, device):
+    ends_well(tmp_path, '''
+        for first in (0, 1):   # rank 0 has no element, or one row
+            out = [torch.zeros(i + first, 2) for i in everyone]
+            dist.all_gather(out, torch.full((rank + first, 2), float(rank)))
+            assert all((one == i).all() for i, one in enumerate(out)), out
+        outs = [[torch.zeros(i + 1), torch.zeros(3 * i + 1)] for i in everyone]
+        dist.all_gather_coalesced(outs, [torch.full((rank + 1,), 5.),
+                                         torch.full((3 * rank + 1,), 7.)])
+        assert all((one == 5).all() and (other == 7).all() for one, other in outs), outs
+    ''', device=device)
+
+
+@pytest.mark.parametrize('device', DEVICES)
 def test_sparse_tensors_are_summed_up(tmp_path, device):
     ends_well(tmp_path, '''
         # Rank 1 has no element; the others have one each, and share the last.

@@ -281,6 +281,10 @@ class WeftBackend(Base):
 
     def allgather(self, outs, tensors, options):
         del options
+        parts = [part for out in outs for part in out]
+        if any(len({part.numel() for part in out}) > 1 for out in outs):
+            return self._exchange(parts, [(out, [tensor.contiguous()] * self._size)
+                                          for out, tensor in zip(outs, tensors)])
         wholes = [torch.empty((self._size, *tensor.shape), dtype=tensor.dtype, device='cpu')
                   for tensor in tensors]
 
@@ -288,7 +292,7 @@ class WeftBackend(Base):
             for out, whole in zip(outs, wholes):
                 for rank, part in enumerate(out):
                     part.copy_(whole[rank].view(part.shape))
-        return self._collective([part for out in outs for part in out], lambda host: [
+        return self._collective(parts, lambda host: [
             self._group.all_gather(host.read(tensor.contiguous()), whole, timeout=self._timeout)
             for tensor, whole in zip(tensors, wholes)], spread)
 
@@ -330,7 +334,7 @@ class WeftBackend(Base):
 
     def alltoall(self, outs, tensors, options):
         del options
-        return self._exchange(outs, outs, tensors)
+        return self._exchange(outs, [(outs, tensors)])
 
     def all_to_all_single(self, out, tensor, out_sizes, sizes, options):
         del options
@@ -340,17 +344,26 @@ class WeftBackend(Base):
 
         def parts(whole, lengths):
             return list(whole.split(lengths)) if lengths else list(whole.chunk(self._size))
-        return self._exchange([out], parts(flat(out), out_sizes), parts(flat(tensor), sizes))
+        return self._exchange([out], [(parts(flat(out), out_sizes), parts(flat(tensor), sizes))])
 
-    def _exchange(self, tensors, outs, parts):
-        """Parts of any lengths, each pair of ranks by itself."""
-        def begin(host):
-            del host   # pairs of ranks take devices' memory as it is
-            key = 'exchange %d' % self._sequence
-            others = [(self._me + i) % self._size for i in range(1, self._size)]
+    def _exchange(self, tensors, exchanges):
+        """Parts of any lengths, each pair of ranks by itself.
+
+        exchanges: what comes and what goes, both by rank, of each.
+        """
+        others = [(self._me + i) % self._size for i in range(1, self._size)]
+
+        def begin_one(outs, parts, key):
             row(outs[self._me]).copy_(row(parts[self._me]))
             return [self._recv(outs[rank], rank, key) for rank in others if outs[rank].numel()] + \
                 [self._send(parts[rank], rank, key) for rank in others if parts[rank].numel()]
+
+        def begin(host):
+            del host   # pairs of ranks take devices' memory as it is
+            begun = []
+            for number, (outs, parts) in enumerate(exchanges):
+                begun += begin_one(outs, parts, 'exchange %d, %d' % (self._sequence, number))
+            return begun
         return self._by_pairs(tensors, begin)
 
     # Older names of the same.
