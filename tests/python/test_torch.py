@@ -125,6 +125,17 @@ def test_tensors_of_several_sizes_are_gathered_by_all(tmp_path, device):
 
 
 @pytest.mark.parametrize('device', DEVICES)
+def test_ranks_that_give_sizes_exchange_with_those_that_do_not(tmp_path, device):
+    ends_well(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(60, exit=True)
+        sizes, out = [2] * size if rank else None, torch.zeros(2 * size)
+        dist.all_to_all_single(out, torch.full((2 * size,), float(rank)), sizes, sizes)
+        assert torch.equal(out, torch.arange(float(size)).repeat_interleave(2)), out
+    ''', device=device)
+
+
+@pytest.mark.parametrize('device', DEVICES)
 def test_sparse_tensors_are_summed_up(tmp_path, device):
     ends_well(tmp_path, '''
         # Rank 1 has no element; the others have one each, and share the last.

@@ -338,12 +338,10 @@ class WeftBackend(Base):
 
     def all_to_all_single(self, out, tensor, out_sizes, sizes, options):
         del options
-        if not out_sizes and not sizes:
-            return self._collective([out], lambda host: [
-                self._group.all_to_all(host.read(tensor), host.written(out), timeout=self._timeout)])
 
         def parts(whole, lengths):
-            return list(whole.split(lengths)) if lengths else list(whole.chunk(self._size))
+            return whole.split(lengths or [len(whole) // self._size] * self._size)
+        # Ranks that give no sizes meet those that do, as each rank chooses for itself.
         return self._exchange([out], [(parts(flat(out), out_sizes), parts(flat(tensor), sizes))])
 
     def _exchange(self, tensors, exchanges):
