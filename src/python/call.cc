@@ -119,8 +119,8 @@ public:
 
 	Operation write(const nb::bytes &packed, nb::handle timeout, nb::handle arrays)
 	{
-		return write_to({ shared_, service_->method(method_).input, [this] { return get(); },
-				  torn_ }, packed, timeout, arrays);
+		return write_to({ shared_, service_, service_->method(method_).input,
+				  [this] { return get(); }, torn_ }, packed, timeout, arrays);
 	}
 
 	Operation read(nb::handle timeout) const { return read_from(shared_, get(), service_, timeout); }
@@ -169,6 +169,7 @@ Operation write_to(const Writer &writer, const nb::bytes &packed, nb::handle tim
 	Attached taken(writer.shared, arrays);
 
 	need_whole(writer.torn);
+	flight->keeps = writer.service;
 	fill(o, *flight, timeout);
 	try {
 		taken.attach([&](const weft_tensor *t, const weft_send_options *s, weft_op **op) {

@@ -77,6 +77,7 @@ Operation receive_by(const std::shared_ptr<Shared> &shared, nb::handle into, nb:
 /* An end of a stream, as what is written needs it. */
 struct Writer {
 	const std::shared_ptr<Shared> &shared;
+	const std::shared_ptr<Service> &service;
 	const ProtobufCMessageDescriptor *type; // of a message
 	std::function<weft_stream *()> stream;	// gives the stream, or raises
 	bool &torn; // a message was refused with some of its arrays attached: they are no other's

@@ -80,8 +80,8 @@ void ServedCall::fail(int status, const std::string &sentence, const nb::bytes &
 
 Operation ServedCall::write(const nb::bytes &packed, nb::handle timeout, nb::handle arrays)
 {
-	return write_to({ shared_, method().output, [this] { return stream(); }, torn_ }, packed,
-			timeout, arrays);
+	return write_to({ shared_, service_, method().output, [this] { return stream(); }, torn_ },
+			packed, timeout, arrays);
 }
 
 Operation ServedCall::read(nb::handle timeout)

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import signal
 import subprocess
 import time
 
@@ -539,6 +540,22 @@ def test_a_failure_of_a_stream_has_details_and_metadata_in_a_thread(start):
                 stub.Count(Text(number=-1)).read().result(LIMIT)
             assert failure.value.details == b'details'
             assert failure.value.metadata == [('why', 'because')]
+
+
+def test_a_write_is_described_when_its_stub_and_its_stream_are_gone(start):
+    server = start(SERVER)
+    with weft.Node(provider='tcp', timeout=LIMIT) as node:
+        stub = rpc.Stub(node.peer(server.line()), TALK)
+        stub.Say(Text()).result(LIMIT)
+        call = stub.Sum()
+        server.process.send_signal(signal.SIGSTOP)
+        write = call.write(Text(data=bytes(8 << 20)))._operation
+        del stub, call
+        # What a name is read from that has been freed, AddressSanitizer says.
+        for _ in range(20):
+            assert write.done() or 'talk.Talk/Sum' in node.dump()
+            node._drain()
+            time.sleep(0.01)
 
 
 def test_calls_work_without_an_event_loop(start):
