@@ -23,9 +23,13 @@ using tensorflow::CancellationManager;
 using tensorflow::CancellationToken;
 using tensorflow::CollectiveRemoteAccessDistributed;
 using tensorflow::Device;
+using tensorflow::mutex_lock;
 using tensorflow::Tensor;
 
-/* A buffer that TensorFlow wants: the arguments of RecvFromPeer(). */
+/*
+ * A buffer that TensorFlow wants: the arguments of RecvFromPeer().  The tensor is shared, for a
+ * collective that is out of time lets go of its own, and does not wait for its receives.
+ */
 struct Wanted {
 	std::string device;
 	std::string task;
@@ -33,7 +37,7 @@ struct Wanted {
 	Device *to_device;
 	tensorflow::DeviceContext *to_context;
 	tensorflow::AllocatorAttributes to_attributes;
-	Tensor *to;
+	Tensor to;
 	tensorflow::DeviceLocality locality;
 	int stream;
 	CancellationManager *cancellation;
@@ -61,18 +65,30 @@ public:
 			  const tensorflow::StatusCallback &done) override;
 
 	/* Receive @wanted by gRPC. */
-	void by_grpc(const Wanted &wanted);
+	void by_grpc(Wanted wanted);
 
 	int64_t step() const { return step_id_; }
 	CancellationManager *abortion() { return &abortion_cancel_mgr_; }
 
+	/* Belong to @executor, which lives as long as this. */
+	void belong(tensorflow::CollectiveExecutor *executor) { executor_ = executor; }
+	tensorflow::CollectiveExecutor *executor() { return executor_; }
+
 private:
 	const TransportPtr transport_;
+	tensorflow::CollectiveExecutor *executor_ = nullptr;
+};
+
+/* A manager whose cancel ends a receive. */
+struct Heeded {
+	CancellationManager *manager; /* NULL: it has told of a cancel, and may be gone */
+	CancellationToken token;
 };
 
 /*
  * One receive of a buffer.  The step may be cancelled, and all of the step's collectives aborted:
- * two managers tell of it.
+ * two managers tell of it.  It may end after its collective, whose step may be gone by then, and
+ * keeps what it needs of both.
  */
 class BufferReceive : public Fetch {
 public:
@@ -85,16 +101,16 @@ public:
 			std::shared_ptr<tensorflow::WorkerCacheInterface>(
 				std::shared_ptr<void>(), cache),
 			{wanted.task, incarnation}),
-		  access_(access), incarnation_(incarnation), wanted_(std::move(wanted)),
-		  token_(wanted_.cancellation ? wanted_.cancellation->get_cancellation_token() : 0),
-		  abortion_token_(access->abortion()->get_cancellation_token())
+		  access_(access), executor_(tsl::core::GetNewRef(access->executor())),
+		  incarnation_(incarnation), wanted_(std::move(wanted)),
+		  cancellation_{wanted_.cancellation, 0}, abortion_{access->abortion(), 0}
 	{
 	}
 
 	void start();
 
 private:
-	bool heed(CancellationManager *manager, CancellationToken token);
+	bool heed(Heeded *heeded);
 	void heed_no_more();
 	void call(ProtobufCService *service, Weft__Tensorflow__Have_Closure closure,
 		  void *closure_data) override;
@@ -112,38 +128,60 @@ private:
 	}
 
 	Access *const access_;
+	const tensorflow::core::RefCountPtr<tensorflow::CollectiveExecutor> executor_; /* has access_ */
 	const uint64_t incarnation_;
 	Wanted wanted_;
 	Tensor host_; /* buffer for an accelerator, until it is copied there */
-	const CancellationToken token_;
-	const CancellationToken abortion_token_;
+	tensorflow::mutex heed_lock_;
+	Heeded cancellation_ TF_GUARDED_BY(heed_lock_);
+	Heeded abortion_ TF_GUARDED_BY(heed_lock_);
 };
 
 void BufferReceive::start()
 {
 	Ref();
-	if (!heed(access_->abortion(), abortion_token_) ||
-	    (wanted_.cancellation && !heed(wanted_.cancellation, token_)))
+	if (!heed(&abortion_) || (wanted_.cancellation && !heed(&cancellation_)))
 		finish(absl::CancelledError("weft: " + text() + ": cancelled before it began"));
 	else
 		begin(wanted_.to_device);
 	Unref();
 }
 
-/* Be cancelled with @manager.  False: that has been cancelled already. */
-bool BufferReceive::heed(CancellationManager *manager, CancellationToken token)
+/* Be cancelled with the manager of @heeded.  False: that has been cancelled already. */
+bool BufferReceive::heed(Heeded *heeded)
 {
-	return manager->RegisterCallback(token, [this] {
-		cancel(absl::CancelledError("weft: " + text() + ": cancelled"));
-	});
+	CancellationManager *manager = heeded->manager;
+
+	Ref(); /* until the manager has told of a cancel, or need not any more */
+	heeded->token = manager->get_cancellation_token();
+	if (manager->RegisterCallback(heeded->token, [this, heeded] {
+		    cancel(absl::CancelledError("weft: " + text() + ": cancelled"));
+		    {
+			    mutex_lock l(heed_lock_);
+
+			    heeded->manager = nullptr;
+		    }
+		    Unref();
+	    }))
+		return true;
+	heeded->manager = nullptr;
+	Unref();
+	return false;
 }
 
-/* Be cancelled no more.  Waits for a cancel in progress. */
+/*
+ * Be cancelled no more.  A manager tells of its end, too, so that one which has not told is there,
+ * and stays while it waits for the lock to do so.
+ */
 void BufferReceive::heed_no_more()
 {
-	access_->abortion()->DeregisterCallback(abortion_token_);
-	if (wanted_.cancellation)
-		wanted_.cancellation->DeregisterCallback(token_);
+	mutex_lock l(heed_lock_);
+
+	for (Heeded *heeded : {&cancellation_, &abortion_}) {
+		if (heeded->manager && heeded->manager->TryDeregisterCallback(heeded->token))
+			Unref();
+		heeded->manager = nullptr;
+	}
 }
 
 void BufferReceive::call(ProtobufCService *service, Weft__Tensorflow__Have_Closure closure,
@@ -162,32 +200,35 @@ void BufferReceive::call(ProtobufCService *service, Weft__Tensorflow__Have_Closu
 
 absl::Status BufferReceive::accept(const Weft__Tensorflow__Have *have, size_t bytes, void **into)
 {
-	if (have->dtype != wanted_.to->dtype() || bytes != wanted_.to->TotalBytes())
+	if (have->dtype != wanted_.to.dtype() || bytes != wanted_.to.TotalBytes())
 		return absl::InternalError(absl::StrCat(
 			"weft: ", text(), ": ", bytes, " bytes of type ", have->dtype, " came, and ",
-			wanted_.to->TotalBytes(), " of type ", wanted_.to->dtype(), " are wanted"));
+			wanted_.to.TotalBytes(), " of type ", wanted_.to.dtype(), " are wanted"));
 	if (is_apart()) {
-		host_ = device_host_tensor(wanted_.to_device, wanted_.to->dtype(),
-					   wanted_.to->shape());
+		host_ = device_host_tensor(wanted_.to_device, wanted_.to.dtype(),
+					   wanted_.to.shape());
 		if (!host_.IsInitialized())
 			return absl::ResourceExhaustedError("weft: " + text() +
 							    ": no memory to copy it from");
 	}
-	*into = bytes ? (is_apart() ? host_ : *wanted_.to).data() : nullptr;
+	*into = bytes ? (is_apart() ? host_ : wanted_.to).data() : nullptr;
 	return absl::OkStatus();
 }
 
 void BufferReceive::by_grpc()
 {
+	Wanted wanted = wanted_; /* a cancel in progress reads the other one */
+
 	heed_no_more();
-	access_->by_grpc(wanted_);
+	wanted_.to = Tensor();
+	access_->by_grpc(std::move(wanted));
 	Unref();
 }
 
 void BufferReceive::ended()
 {
 	if (status().ok() && is_apart())
-		copy_to_device(host_, wanted_.to_device, wanted_.to_context, wanted_.to);
+		copy_to_device(host_, wanted_.to_device, wanted_.to_context, &wanted_.to);
 	else
 		tell();
 }
@@ -199,6 +240,8 @@ void BufferReceive::tell()
 	absl::Status how = status();
 
 	heed_no_more();
+	/* TensorFlow may write in place into a buffer that nobody else has. */
+	wanted_.to = Tensor();
 	if (how.ok())
 		counters_add("buffers_weft");
 	/* The collective, and what it lent to the receive, may be gone when it has been told. */
@@ -222,26 +265,29 @@ void Access::RecvFromPeer(const std::string &peer_device, const std::string &pee
 		return;
 	}
 
-	Wanted wanted = {peer_device, peer_task, key, to_device, to_context, to_attributes, to,
+	Wanted wanted = {peer_device, peer_task, key, to_device, to_context, to_attributes, *to,
 			 locality, stream, cancellation, done};
 
 	if (!dev_resolver_->GetDeviceAttributes(peer_device, &from).ok())
-		by_grpc(wanted);
+		by_grpc(std::move(wanted));
 	else
 		(new BufferReceive(tsl::core::GetNewRef(transport_.get()), work_queue_,
 				   worker_cache_, this, from.incarnation(), std::move(wanted)))
 			->start();
 }
 
-void Access::by_grpc(const Wanted &wanted)
+void Access::by_grpc(Wanted wanted)
 {
+	auto kept = std::make_shared<Wanted>(std::move(wanted));
+
 	CollectiveRemoteAccessDistributed::RecvFromPeer(
-		wanted.device, wanted.task, false, wanted.key, wanted.to_device, wanted.to_context,
-		wanted.to_attributes, wanted.to, wanted.locality, wanted.stream,
-		wanted.cancellation, [done = wanted.done](const absl::Status &status) {
+		kept->device, kept->task, false, kept->key, kept->to_device, kept->to_context,
+		kept->to_attributes, &kept->to, kept->locality, kept->stream, kept->cancellation,
+		[kept](const absl::Status &status) {
 			if (status.ok())
 				counters_add("buffers_grpc");
-			done(status);
+			kept->to = Tensor();
+			kept->done(status);
 		});
 }
 
@@ -266,8 +312,11 @@ protected:
 					  step, task_name_,
 					  tsl::core::GetNewRef(transport_.get()));
 
-		return new tensorflow::BaseCollectiveExecutor(this, access, step, dev_mgr_,
-							      work_queue_);
+		auto *executor = new tensorflow::BaseCollectiveExecutor(this, access, step, dev_mgr_,
+									work_queue_);
+
+		access->belong(executor);
+		return executor;
 	}
 
 private:

@@ -197,24 +197,26 @@ void Fetch::call_ended(weft_op *op)
 /* The reply, on weft's thread. */
 void Fetch::came(const Weft__Tensorflow__Have *have)
 {
-	absl::Status status;
+	absl::Status failed;
 	void *into = nullptr;
 	size_t bytes;
 
 	{
 		mutex_lock l(mu_);
 
+		failed = status_;
 		bytes = body_bytes(weft_op_attachment(call_, 0, nullptr));
 	}
 	/* The sender has given its tensor away: from now on gRPC would ask for it in vain. */
 	transport_->came(peer_.get(), "");
-	status = accept(have, bytes, &into);
-	if (status.ok() && into) {
+	if (failed.ok())
+		failed = accept(have, bytes, &into);
+	if (failed.ok() && into) {
 		read(into, bytes);
 		return;
 	}
-	came_ = status.ok();
-	finish(status);
+	came_ = failed.ok();
+	finish(failed);
 }
 
 /* Read the @bytes of the attachment. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What tests have run inside the workers of a group: collectives of MultiWorkerMirroredStrategy."""
 # pylint: disable=import-outside-toplevel,import-error
+import os
 
 DTYPES = ('float16', 'bfloat16', 'float32', 'float64', 'int32', 'int64')
 SIZES = (1, 1000, 100003)
@@ -94,3 +95,37 @@ def add_for_ever(_server, size):
 
     while True:
         add()
+
+
+def broadcast_options(instance, seconds):
+    """The words of the two ends of a broadcast of its own, which is out of time after @seconds."""
+    return {'group_size': 2, 'group_key': 78, 'instance_key': instance,
+            'communication_hint': 'ring', 'timeout_seconds': float(seconds)}
+
+
+def send_ones(_server, elements, instance):
+    """Give the other worker ones."""
+    import tensorflow as tf
+    tf.raw_ops.CollectiveBcastSendV2(input=tf.ones([elements]), **broadcast_options(instance, 0))
+
+
+def receive_too_late(_server, elements, instance, seconds, sender):
+    """Receive the ones, for at most @seconds, fill memory as long with twos if they have not come, and
+    let the process @sender go on.  The name of the error; '': they came."""
+    import signal
+    import tensorflow as tf
+    try:
+        tf.raw_ops.CollectiveBcastRecvV2(shape=[elements], T=tf.float32,
+                                         **broadcast_options(instance, seconds))
+        return ''
+    except tf.errors.OpError as error:
+        KEPT['twos'] = tf.fill([elements], 2.0)
+        return type(error).__name__
+    finally:
+        os.kill(sender, signal.SIGCONT)
+
+
+def twos(_server):
+    """The least and the greatest of the numbers that receive_too_late() has filled memory with."""
+    import tensorflow as tf
+    return [float(tf.reduce_min(KEPT['twos'])), float(tf.reduce_max(KEPT['twos']))]

@@ -6,6 +6,8 @@ import cluster
 import collectives
 
 JOIN_S = 120   # the first worker waits for the last, whose TensorFlow starts beside others
+LONG = 100 << 20   # elements that take half a second
+LATE_S = 6     # a group of two, which comes together in less, has as long for a broadcast
 LOST_S = 30    # weft takes 3 s to miss a peer; the rest is TensorFlow's
 
 
@@ -85,6 +87,28 @@ class Collectives(unittest.TestCase):
                 self.assertGreater(sum(c.get(carrier, 0) for c in counters), 0, carrier)
             logs = group.log('worker:0') + group.log('worker:1')
             self.assertIn('/job:worker/replica:0/task:2 does not speak weft', logs)
+
+    def time_out(self, group, instance):
+        """Freeze worker:0 while its buffer goes to worker:1, until that is out of time.  The name of
+        worker:1's error; '': the buffer was there before."""
+        group.begin('worker:0', collectives.send_ones, LONG, instance)
+        receives = group.begin('worker:1', collectives.receive_too_late, LONG, instance, LATE_S,
+                               group.pid('worker:0'))
+        cluster.until(lambda: group.counters('worker:0').get('sent_held'), 'the buffer')
+        group.freeze('worker:0')
+        kind = receives.wait()
+        group.thaw('worker:0')
+        cluster.until(lambda: not group.counters('worker:0').get('sent_held'),
+                      'the end of the buffer')
+        return kind
+
+    @cluster.full
+    def test_a_buffer_that_comes_after_its_collective_is_out_of_time_overwrites_nothing(self):
+        # A frozen worker is not taken for dead before the collective ends.
+        with Group(2, provider='tcp', env={'WEFT_LOST': '60s'}) as group:
+            kinds = (self.time_out(group, instance) for instance in range(1, 10))
+            self.assertEqual(next(filter(None, kinds)), 'DeadlineExceededError')
+            self.assertEqual(group.call('worker:1', collectives.twos), [2.0, 2.0])
 
     def test_a_worker_that_dies_in_a_collective_ends_it_for_all(self):
         with Group(3) as group:
