@@ -147,18 +147,12 @@ void Fetch::without_weft()
 		finish(failed);
 }
 
+/* Ask over weft.  A task that weft has not reached yet is pinged first. */
 void Fetch::by_weft()
 {
-	struct weft_call_options o = WEFT_CALL_OPTIONS_INIT;
-	ProtobufCService *service;
 	absl::Status failed;
-	weft_op *op;
-	int err;
+	int err = 0;
 
-	/* A step takes its time; TensorFlow cancels, and weft sees a peer that is lost. */
-	o.op.timeout_ns = WEFT_FOREVER;
-	o.op.arg = this;
-	o.op.done = [](weft_op *op, void *arg) { static_cast<Fetch *>(arg)->call_ended(op); };
 	Ref();
 	{
 		/* A cancel ends what has begun, and what has not begun by then never does. */
@@ -167,30 +161,78 @@ void Fetch::by_weft()
 		weft_op_free(call_);
 		call_ = nullptr;
 		failed = status_;
-		err = failed.ok() ? weft_call_open(peer_->stub, &o, &service, &op) : 0;
-		if (err) {
+		if (failed.ok())
+			err = peer_->reached ? open_call() : ping();
+		if (err)
 			failed = status_of_error(err, text());
-		} else if (failed.ok()) {
-			call_ = op;
-			Ref(); /* until call_ended() */
-			call(service,
-			     [](const Weft__Tensorflow__Have *have, void *arg) {
-				     if (have)
-					     static_cast<Fetch *>(arg)->came(have);
-			     },
-			     this);
-		}
 	}
 	if (!failed.ok())
 		finish(failed);
 	Unref();
 }
 
+/* Ping the task.  The fetch is locked. */
+int Fetch::ping()
+{
+	struct weft_op_options o = WEFT_OP_OPTIONS_INIT;
+	int err;
+
+	o.timeout_ns = kReachNs;
+	o.arg = this;
+	o.done = [](weft_op *op, void *arg) { static_cast<Fetch *>(arg)->ping_ended(op); };
+	err = weft_ping(peer_->peer, &o, &call_);
+	if (!err)
+		Ref(); /* until ping_ended() */
+	return err;
+}
+
+/* The end of the ping, on weft's thread.  The task has not been asked for anything so far. */
+void Fetch::ping_ended(weft_op *op)
+{
+	enum weft_status code = weft_op_status(op);
+
+	if (code == WEFT_OK) {
+		peer_->reached = true;
+		run_([this] { by_weft(); });
+	} else if (!status().ok()) {
+		/* Steps may be too short to find out. */
+		transport_->probe(peer_);
+		finish(status());
+	} else {
+		fail_call(op, true);
+	}
+	Unref();
+}
+
+/* Call the task's service.  The fetch is locked. */
+int Fetch::open_call()
+{
+	struct weft_call_options o = WEFT_CALL_OPTIONS_INIT;
+	ProtobufCService *service;
+	int err;
+
+	/* A step takes its time; TensorFlow cancels, and weft sees a peer that is lost. */
+	o.op.timeout_ns = WEFT_FOREVER;
+	o.op.arg = this;
+	o.op.done = [](weft_op *op, void *arg) { static_cast<Fetch *>(arg)->call_ended(op); };
+	err = weft_call_open(peer_->stub, &o, &service, &call_);
+	if (err)
+		return err;
+	Ref(); /* until call_ended() */
+	call(service,
+	     [](const Weft__Tensorflow__Have *have, void *arg) {
+		     if (have)
+			     static_cast<Fetch *>(arg)->came(have);
+	     },
+	     this);
+	return 0;
+}
+
 /* The end of the call, on weft's thread: a reply has come before, or never comes. */
 void Fetch::call_ended(weft_op *op)
 {
 	if (weft_op_status(op) != WEFT_OK)
-		fail_call(op);
+		fail_call(op, weft_op_executed(op) == WEFT_EXECUTED_NO);
 	Unref();
 }
 
@@ -268,15 +310,14 @@ void Fetch::body_ended(weft_op *op)
 }
 
 /*
- * Tell of a call that has failed, unless gRPC can do what weft could not with this peer, or a new
- * link what a dead one could not.
+ * Tell of a call or ping that has failed, unless it was @unheard, and gRPC can do what weft could
+ * not with this peer, or a new link what a dead one could not.
  */
-void Fetch::fail_call(weft_op *op)
+void Fetch::fail_call(weft_op *op, bool unheard)
 {
 	enum weft_status code = weft_op_status(op);
-	bool unheard = weft_op_executed(op) == WEFT_EXECUTED_NO && code != WEFT_CANCELLED &&
-		       status().ok();
 
+	unheard = unheard && code != WEFT_CANCELLED && status().ok();
 	if (unheard && code == WEFT_UNAVAILABLE && !again_) {
 		/* A peer that stood still has links that are dead, and may be there over a new. */
 		again_ = true;

@@ -2,8 +2,9 @@
 /*
  * Fetches: what one task wants of another, which comes over weft where both speak it.
  *
- * A fetch asks over gRPC whether the task speaks weft, unless that is known (hello.h), calls the
- * task's service, and reads the attachment of the reply into memory that the deriving class gives.
+ * A fetch asks over gRPC whether the task speaks weft, unless that is known (hello.h), and pings it
+ * if nobody has reached it so far; it calls the task's service, and reads the attachment of the
+ * reply into memory that the deriving class gives.
  * What the task can't be asked over weft is left to the deriving class, to be asked by gRPC.
  *
  * Its life: begin(), and then ended(), once.  The deriving class lets its reference go there, or
@@ -101,11 +102,14 @@ private:
 	void asked(const absl::Status &status);
 	void without_weft();
 	void by_weft();
+	int ping();
+	void ping_ended(weft_op *op);
+	int open_call();
 	void came(const Weft__Tensorflow__Have *have);
 	void call_ended(weft_op *op);
 	void read(void *into, size_t bytes);
 	void body_ended(weft_op *op);
-	void fail_call(weft_op *op);
+	void fail_call(weft_op *op, bool unheard);
 	void fail_weft(weft_op *op, bool answered);
 
 	const TransportPtr transport_;
@@ -122,7 +126,7 @@ private:
 
 	mutable tensorflow::mutex mu_;
 	absl::Status status_ TF_GUARDED_BY(mu_);
-	weft_op *call_ TF_GUARDED_BY(mu_) = nullptr;
+	weft_op *call_ TF_GUARDED_BY(mu_) = nullptr; /* or the ping that comes first */
 	weft_op *body_ TF_GUARDED_BY(mu_) = nullptr;
 };
 

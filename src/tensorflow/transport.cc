@@ -221,6 +221,33 @@ bool Transport::is_lost(const std::string &task)
 	return lost_.count(task);
 }
 
+void Transport::probe(const std::shared_ptr<Peer> &peer)
+{
+	struct Probe {
+		TransportPtr transport;
+		std::shared_ptr<Peer> peer;
+	};
+	struct weft_op_options o = WEFT_OP_OPTIONS_INIT;
+
+	if (peer->probed.exchange(true))
+		return;
+	o.timeout_ns = kReachNs;
+	o.arg = new Probe{tsl::core::GetNewRef(this), peer};
+	o.done = [](weft_op *op, void *arg) {
+		std::unique_ptr<Probe> probe(static_cast<Probe *>(arg));
+
+		if (weft_op_status(op) == WEFT_OK)
+			probe->peer->reached = true;
+		else if (weft_op_status(op) == WEFT_DEADLINE_EXCEEDED)
+			probe->transport->avoid(probe->peer, weft_op_message(op));
+		probe->peer->probed = false;
+	};
+	if (weft_ping(peer->peer, &o, nullptr)) {
+		delete static_cast<Probe *>(o.arg);
+		peer->probed = false;
+	}
+}
+
 void Transport::avoid(const std::shared_ptr<Peer> &peer, const char *why)
 {
 	tensorflow::mutex_lock l(mu_);

@@ -6,7 +6,7 @@
  * is not known is asked by a RecvTensor whose key is no key (hello.h): a server with the plug-in
  * answers with its hello, any other with INVALID_ARGUMENT, and stays on gRPC.  A task that has
  * restarted has other incarnations and another hello, by which its former life is closed and
- * forgotten; so is a peer that weft has lost.
+ * forgotten; so is a peer that weft has lost.  One that does not answer a ping stays on gRPC, too.
  *
  * The server, each rendezvous, each receive and each tensor in memory of the pool keep the
  * transport by a reference.  The last one closes the node, in a thread of TensorFlow's.
@@ -36,14 +36,19 @@ namespace weft_tensorflow {
 
 class WeftWorker;
 
+/* A task whose hello came by gRPC answers a ping at once, however busy its host; not tuned yet. */
+constexpr uint64_t kReachNs = 10ull * 1000 * 1000 * 1000;
+
 /* One life of a task, as tensors are asked of it.  Closed with its last reference. */
 struct Peer {
-	std::string task;          /* "/job:ps/replica:0/task:0" */
-	std::string hello;         /* hello that the task gave; "": the task stays on gRPC */
+	std::string task;                 /* "/job:ps/replica:0/task:0" */
+	std::string hello;                /* hello that the task gave; "": the task stays on gRPC */
 	weft_peer *peer = nullptr;
-	weft_stub *stub = nullptr; /* service weft.tensorflow.Tensors of the task; NULL: gRPC */
-	std::atomic<bool> met{false}; /* the task has answered over weft */
-	std::string provider;      /* provider of the last body; under the transport's lock */
+	weft_stub *stub = nullptr;        /* service of the task (tensors.proto); NULL: gRPC */
+	std::atomic<bool> reached{false}; /* the task has answered a ping */
+	std::atomic<bool> probed{false};  /* probe() is at it */
+	std::atomic<bool> met{false};     /* the task has answered a call */
+	std::string provider;             /* provider of the last body; under the transport's lock */
 
 	~Peer();
 };
@@ -84,6 +89,9 @@ public:
 
 	/* Returns whether @task was lost, and has not answered since. */
 	bool is_lost(const std::string &task);
+
+	/* Find out whether @peer answers a ping, for fetches that end before: if not, avoid() it. */
+	void probe(const std::shared_ptr<Peer> &peer);
 
 	/* Keep a peer that can't be reached over weft on gRPC, for the reason @why. */
 	void avoid(const std::shared_ptr<Peer> &peer, const char *why);
