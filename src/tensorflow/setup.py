@@ -117,8 +117,9 @@ class Build(build_py):
         tf = tensorflow()
         self.build_library(tf, os.path.join(made, LIBRARY))
         with open(os.path.join(made, '_built.py'), 'w', encoding='ascii') as out:
-            out.write('# Written by setup.py.\nTENSORFLOW = %r\nVERSION = %r\n' %
-                      (tf['version'], version()))
+            out.write('# Written by setup.py.\nTENSORFLOW = %r\nVERSION = %r\nLIBWEFT = %r\n' %
+                      (tf['version'], version(),
+                       os.path.join(package('--variable=libdir')[0], 'libweft.so.0')))
 
     def build_library(self, tf, library):
         """Compile and link @library."""

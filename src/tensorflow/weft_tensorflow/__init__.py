@@ -18,6 +18,22 @@ __version__ = _built.VERSION
 LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'libweft_tensorflow.so')
 
 
+def _address(library, function):
+    """Where a function is that @library finds by its name."""
+    return ctypes.cast(getattr(library, function), ctypes.c_void_p).value
+
+
+def _load_libweft():
+    """Load libweft, so that it looks for OpenSSL and zstd in its own libraries before TensorFlow's,
+    which export others by the same names.  It would find libc's free() before that of a preloaded
+    malloc, too, whose memory libc gives it: such a process has to do without."""
+    if _address(ctypes.CDLL(None), 'malloc') == _address(ctypes.CDLL('libc.so.6'), 'malloc'):
+        ctypes.CDLL(_built.LIBWEFT, mode=os.RTLD_NOW | os.RTLD_DEEPBIND)
+    elif os.environ.get('WEFT_KEY_FILE') or os.environ.get('WEFT_CERT'):
+        raise OSError('WEFT_KEY_FILE and WEFT_CERT need the malloc of libc, and another is '
+                      'preloaded')
+
+
 def _load():
     """Load the library, which fits one release of TensorFlow."""
     if _tf.__version__ != _built.TENSORFLOW:
@@ -26,6 +42,7 @@ def _load():
             'weft_tensorflow again (pip install --force-reinstall --no-deps src/tensorflow)' %
             (__version__, _built.TENSORFLOW, _tf.__version__))
     try:
+        _load_libweft()
         _tf.load_library(LIBRARY)
     except (_tf.errors.OpError, OSError) as error:
         raise ImportError('weft_tensorflow %s cannot be loaded: %s' %

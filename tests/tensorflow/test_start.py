@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Servers that start with a key, or in a place that is not so plain, or say why not."""
+import os
+import tempfile
+import unittest
+
+import cluster
+import graphs
+
+
+class Start(unittest.TestCase):
+    """Settings of a server's environment."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def file(self, name, text, mode=0o600):
+        """The path of a fresh file."""
+        path = os.path.join(self.folder, name)
+        with open(path, 'w', encoding='ascii') as out:
+            out.write(text)
+        os.chmod(path, mode)
+        return path
+
+    @unittest.skipIf('asan' in os.environ.get('LD_PRELOAD', ''), 'the sanitizer has a malloc')
+    def test_tasks_that_share_a_key_reach_each_other_over_weft(self):
+        key = self.file('key', 'k' * 32)
+        with cluster.Cluster({'ps': 1, 'worker': 1}, provider='tcp',
+                             env={'WEFT_KEY_FILE': key}) as tasks:
+            self.assertEqual(tasks.call('worker:0', graphs.variable, 100003), 3.0 * 100003)
+            counters = tasks.counters('worker:0')
+            self.assertGreater(counters.get('received_over_tcp', 0), 0)
+            self.assertEqual(counters.get('received_grpc', 0), 0)
+
+
+if __name__ == '__main__':
+    unittest.main()
