@@ -21,6 +21,14 @@ bool says(const char *name, std::initializer_list<const char *> words)
 	return false;
 }
 
+/* Whether there is text in the setting @name. */
+bool is_set(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text;
+}
+
 bool says_no(const char *name)
 {
 	return says(name, {"false", "no", "off", "0"});
@@ -49,9 +57,13 @@ bool settings_register()
 
 bool settings_listen()
 {
-	const char *text = getenv("WEFT_LISTEN");
+	return is_set("WEFT_LISTEN");
+}
 
-	return text && *text;
+bool settings_credentials()
+{
+	return is_set("WEFT_KEY_FILE") || is_set("WEFT_CERT") || is_set("WEFT_KEY") ||
+	       is_set("WEFT_CA");
 }
 
 }  // namespace weft_tensorflow

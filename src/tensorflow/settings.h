@@ -26,6 +26,9 @@ bool settings_register();
 /* Returns whether the environment names the address that the node listens on. */
 bool settings_listen();
 
+/* Returns whether the environment names a key or certificates. */
+bool settings_credentials();
+
 }  // namespace weft_tensorflow
 
 #endif

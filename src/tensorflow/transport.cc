@@ -126,7 +126,8 @@ absl::Status Transport::open_node(const std::string &task, const std::string &ho
 	if (!settings_listen())
 		o.listen = listen.c_str();
 	err = weft_node_open(&o, &node_);
-	if (err == -EACCES) {
+	/* With credentials it is one of their files that may not be used. */
+	if (err == -EACCES && !settings_credentials()) {
 		LOG(WARNING) << "weft: " << task
 			     << " is open to every host of its network, as TensorFlow's server is";
 		o.security = WEFT_SECURITY_OPEN;

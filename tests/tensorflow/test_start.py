@@ -7,6 +7,8 @@ import unittest
 import cluster
 import graphs
 
+SANITIZED = 'asan' in os.environ.get('LD_PRELOAD', '')
+
 
 class Start(unittest.TestCase):
     """Settings of a server's environment."""
@@ -24,7 +26,7 @@ class Start(unittest.TestCase):
         os.chmod(path, mode)
         return path
 
-    @unittest.skipIf('asan' in os.environ.get('LD_PRELOAD', ''), 'the sanitizer has a malloc')
+    @unittest.skipIf(SANITIZED, 'the sanitizer has a malloc')
     def test_tasks_that_share_a_key_reach_each_other_over_weft(self):
         key = self.file('key', 'k' * 32)
         with cluster.Cluster({'ps': 1, 'worker': 1}, provider='tcp',
@@ -33,6 +35,15 @@ class Start(unittest.TestCase):
             counters = tasks.counters('worker:0')
             self.assertGreater(counters.get('received_over_tcp', 0), 0)
             self.assertEqual(counters.get('received_grpc', 0), 0)
+
+    @unittest.skipIf(SANITIZED, 'the sanitizer has a malloc')
+    def test_a_key_file_that_others_may_read_is_what_a_server_that_ends_for_it_names(self):
+        key = self.file('key', 'k' * 32, 0o644)
+        tasks = cluster.Cluster({'ps': 1}, env={'WEFT_KEY_FILE': key})
+        with self.assertRaises(cluster.Failed) as caught, tasks:
+            pass
+        self.assertIn('has mode 644', caught.exception.text)
+        self.assertNotIn('is open to every host', caught.exception.text)
 
 
 if __name__ == '__main__':
