@@ -77,6 +77,20 @@ std::string fabrics(const struct weft_node_options &options)
 	return text;
 }
 
+/*
+ * Warn if the node of @task listens on loopback, at @address, because the name @host of its host
+ * means that here, as /etc/hosts of Debian has it: others take that for a place of their own.
+ */
+void warn_of_loopback(const std::string &task, const std::string &host, const std::string &address)
+{
+	bool loopback = address.rfind("127.", 0) == 0 || address.rfind("[::1]", 0) == 0;
+
+	if (loopback && host != "localhost" && address.rfind(host + ":", 0) != 0)
+		LOG(WARNING) << "weft: " << host << " is " << address
+			     << " here, where no other host reaches " << task
+			     << " over weft: WEFT_LISTEN names an address that they do";
+}
+
 }  // namespace
 
 Peer::~Peer()
@@ -142,6 +156,8 @@ absl::Status Transport::open_node(const std::string &task, const std::string &ho
 	if (err)
 		return status_of(WEFT_UNAVAILABLE, "the server of " + task + " can't start",
 				 weft_error());
+	if (o.listen)
+		warn_of_loopback(task, host, weft_node_address(node_));
 	arena_join(node_);
 	hello_ = hello_make(weft_node_address(node_));
 	LOG(INFO) << "weft: " << task << " offers its tensors at " << weft_node_address(node_)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Servers that start with a key, or in a place that is not so plain, or say why not."""
 import os
+import subprocess
 import tempfile
 import unittest
 
 import cluster
 import graphs
 
+# Runs a command that sees the file that comes first in the place of /etc/hosts.
+OTHER_HOSTS = ['unshare', '-rm', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"']
 SANITIZED = 'asan' in os.environ.get('LD_PRELOAD', '')
 
 
@@ -25,6 +28,16 @@ class Start(unittest.TestCase):
             out.write(text)
         os.chmod(path, mode)
         return path
+
+    def test_a_host_whose_name_means_loopback_there_is_told_of_a_setting(self):
+        command = [*OTHER_HOSTS, self.file('hosts', '127.0.0.1 localhost\n127.0.1.1 weft-worker\n')]
+        ran = subprocess.run([*command, 'true'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, check=False)
+        if ran.returncode:
+            self.skipTest('no other /etc/hosts can be had: ' + ran.stdout.strip())
+        with cluster.Cluster({'worker': 1}, hosts={'worker': ('weft-worker', command)}) as tasks:
+            self.assertRegex(tasks.log('worker:0'),
+                             r'weft-worker is 127\.0\.1\.1:\d+ here, .* WEFT_LISTEN')
 
     @unittest.skipIf(SANITIZED, 'the sanitizer has a malloc')
     def test_tasks_that_share_a_key_reach_each_other_over_weft(self):
