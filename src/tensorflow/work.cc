@@ -5,8 +5,11 @@
 #include <deque>
 #include <mutex>
 #include <pthread.h>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include <tensorflow/core/platform/logging.h>
 
 #include "counters.h"
 
@@ -19,21 +22,35 @@ constexpr int kThreadsMax = 8;
 /* Work that found the pool full.  Its threads stay, as the pool's do. */
 class Overflow {
 public:
-	void add(std::function<void()> work)
+	/* Take *@work.  False: it is left, for the system gives no thread, and not one is there. */
+	bool add(std::function<void()> *work)
 	{
 		std::lock_guard<std::mutex> l(lock_);
 
-		queue_.push_back(std::move(work));
 		/* An idle thread that was notified counts as idle until it runs. */
-		if (queue_.size() <= static_cast<size_t>(idle_)) {
+		if (queue_.size() < static_cast<size_t>(idle_))
 			more_.notify_one();
-		} else if (threads_ < kThreadsMax) {
-			std::thread([this] { run(); }).detach();
-			threads_++;
-		}
+		else if (threads_ < kThreadsMax)
+			start();
+		if (threads_)
+			queue_.push_back(std::move(*work));
+		return threads_;
 	}
 
 private:
+	/* Start a thread, which waits for the lock, if the system gives one. */
+	void start()
+	{
+		try {
+			std::thread([this] { run(); }).detach();
+			threads_++;
+		} catch (const std::system_error &error) {
+			LOG_FIRST_N(WARNING, 1)
+				<< "weft: no thread for work beside TensorFlow's pool: "
+				<< error.what();
+		}
+	}
+
 	void run()
 	{
 		std::unique_lock<std::mutex> l(lock_);
@@ -68,7 +85,8 @@ void overflow(std::function<void()> work)
 	static auto *all = new Overflow;
 
 	counters_add("work_beside_pool");
-	all->add(std::move(work));
+	if (!all->add(&work))
+		work();
 }
 
 /* True while this thread hands work to a pool. */

@@ -17,7 +17,10 @@
 
 namespace weft_tensorflow {
 
-/* Have @work run in @pool, or beside it, and never inside this function. */
+/*
+ * Have @work run in @pool, or beside it, and never inside this function, unless the system gives no
+ * thread at all.
+ */
 void work_schedule(tensorflow::thread::ThreadPool *pool, std::function<void()> work);
 
 }  // namespace weft_tensorflow
