@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "fetch.h"
 
+#include <cerrno>
+
 #include "body.h"
 #include "counters.h"
 #include "device.h"
@@ -152,6 +154,7 @@ void Fetch::by_weft()
 {
 	absl::Status failed;
 	int err = 0;
+	bool short_of_memory;
 
 	Ref();
 	{
@@ -163,10 +166,14 @@ void Fetch::by_weft()
 		failed = status_;
 		if (failed.ok())
 			err = peer_->reached ? open_call() : ping();
-		if (err)
+		/* Such a fetch goes by gRPC, as one whose call ends with RESOURCE_EXHAUSTED. */
+		short_of_memory = err == -ENOMEM;
+		if (err && !short_of_memory)
 			failed = status_of_error(err, text());
 	}
-	if (!failed.ok())
+	if (short_of_memory)
+		without_weft();
+	else if (!failed.ok())
 		finish(failed);
 	Unref();
 }
