@@ -170,7 +170,8 @@ absl::Status Receive::accept(const Weft__Tensorflow__Have *have, size_t bytes, v
 
 /*
  * Make the tensor of the TensorProto that came.  One with fewer elements than its shape says is
- * filled up by TensorFlow; no sender makes such, and they could take any memory.
+ * filled up by TensorFlow; no sender makes such, and they could take any memory.  What is inside of
+ * a variant is not looked at: TensorFlow's decoders take what it says, as with gRPC.
  */
 absl::Status Receive::unpack()
 {
