@@ -91,6 +91,22 @@ void warn_of_loopback(const std::string &task, const std::string &host, const st
 			     << " over weft: WEFT_LISTEN names an address that they do";
 }
 
+/*
+ * Open a node for @task.  Beyond loopback it is open to all, unless credentials are named: -EACCES
+ * is about one of their files then.
+ */
+int open_at(struct weft_node_options *o, const std::string &task, weft_node **node)
+{
+	int err = weft_node_open(o, node);
+
+	if (err != -EACCES || settings_credentials())
+		return err;
+	LOG(WARNING) << "weft: " << task
+		     << " is open to every host of its network, as TensorFlow's server is";
+	o->security = WEFT_SECURITY_OPEN;
+	return weft_node_open(o, node);
+}
+
 }  // namespace
 
 Peer::~Peer()
@@ -139,19 +155,12 @@ absl::Status Transport::open_node(const std::string &task, const std::string &ho
 	o.name = name.c_str();
 	if (!settings_listen())
 		o.listen = listen.c_str();
-	err = weft_node_open(&o, &node_);
-	/* With credentials it is one of their files that may not be used. */
-	if (err == -EACCES && !settings_credentials()) {
-		LOG(WARNING) << "weft: " << task
-			     << " is open to every host of its network, as TensorFlow's server is";
-		o.security = WEFT_SECURITY_OPEN;
-		err = weft_node_open(&o, &node_);
-	}
-	if (err == -EADDRNOTAVAIL && o.listen) {
-		/* The cluster names the host by an address that is translated. */
+	err = open_at(&o, task, &node_);
+	if ((err == -EADDRNOTAVAIL || err == -EINVAL) && o.listen) {
+		/* The cluster names the host by an address or name that only others know it by. */
 		o.listen = "0.0.0.0:0";
 		o.advertise = listen.c_str();
-		err = weft_node_open(&o, &node_);
+		err = open_at(&o, task, &node_);
 	}
 	if (err)
 		return status_of(WEFT_UNAVAILABLE, "the server of " + task + " can't start",

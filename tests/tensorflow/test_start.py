@@ -29,12 +29,26 @@ class Start(unittest.TestCase):
         os.chmod(path, mode)
         return path
 
-    def test_a_host_whose_name_means_loopback_there_is_told_of_a_setting(self):
-        command = [*OTHER_HOSTS, self.file('hosts', '127.0.0.1 localhost\n127.0.1.1 weft-worker\n')]
+    def sees(self, task, names):
+        """What a command of @task begins with that sees @names in /etc/hosts, beside localhost."""
+        command = [*OTHER_HOSTS, self.file(task, '127.0.0.1 localhost\n' + names)]
         ran = subprocess.run([*command, 'true'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              text=True, check=False)
         if ran.returncode:
             self.skipTest('no other /etc/hosts can be had: ' + ran.stdout.strip())
+        return command
+
+    def test_a_host_that_does_not_know_its_own_name_is_reached_over_weft(self):
+        hosts = {'ps': ('weft-ps', self.sees('ps', '127.0.0.1 weft-worker\n')),
+                 'worker': ('weft-worker', self.sees('worker', '127.0.0.1 weft-worker weft-ps\n'))}
+        with cluster.Cluster({'ps': 1, 'worker': 1}, provider='tcp', hosts=hosts) as tasks:
+            self.assertEqual(tasks.call('worker:0', graphs.variable, 100003), 3.0 * 100003)
+            self.assertGreater(tasks.counters('worker:0').get('received_over_tcp', 0), 0)
+            self.assertIn('offers its tensors at weft-ps:', tasks.log('ps:0'))
+            self.assertIn('is open to every host of its network', tasks.log('ps:0'))
+
+    def test_a_host_whose_name_means_loopback_there_is_told_of_a_setting(self):
+        command = self.sees('worker', '127.0.1.1 weft-worker\n')
         with cluster.Cluster({'worker': 1}, hosts={'worker': ('weft-worker', command)}) as tasks:
             self.assertRegex(tasks.log('worker:0'),
                              r'weft-worker is 127\.0\.1\.1:\d+ here, .* WEFT_LISTEN')
