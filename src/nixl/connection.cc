@@ -65,7 +65,8 @@ Status Connection::open(std::shared_ptr<Node> node, const std::string &descripti
 
 Connection::Connection(std::shared_ptr<Node> node, struct weft_peer *peer,
 		       struct weft_remote *mailbox, std::string key)
-	: node_(std::move(node)), peer_(peer), mailbox_(mailbox), key_(std::move(key))
+	: node_(std::move(node)), peer_(peer), mailbox_(mailbox), key_(std::move(key)),
+	  line_(&node_->retries())
 {
 }
 
@@ -83,21 +84,20 @@ void Connection::meet() const
 		log_line(LOG_WARN, "a peer is not met: %s", weft_error());
 }
 
-int Connection::send(const std::string &packed, void (*done)(struct weft_op *op, void *arg),
-		     void *arg, struct weft_op **op) const
+int Connection::send(const std::string &packed, const struct weft_op_options &options,
+		     struct weft_op **op) const
 {
 	if (packed.size() <= WEFT_NOTE_BYTES_MAX) {
-		struct weft_access_options options = WEFT_ACCESS_OPTIONS_INIT;
+		struct weft_access_options short_one = WEFT_ACCESS_OPTIONS_INIT;
 
-		options.op.done = done;
-		options.op.arg = arg;
-		options.flags = WEFT_NOTE;
-		options.note = packed.data();
-		options.note_bytes = packed.size();
-		return weft_put(mailbox_, nullptr, 0, &options, op);
+		short_one.op = options;
+		short_one.flags = WEFT_NOTE;
+		short_one.note = packed.data();
+		short_one.note_bytes = packed.size();
+		return weft_put(mailbox_, nullptr, 0, &short_one, op);
 	}
 
-	struct weft_send_options options = WEFT_SEND_OPTIONS_INIT;
+	struct weft_send_options long_one = WEFT_SEND_OPTIONS_INIT;
 	int64_t shape = static_cast<int64_t>(packed.size());
 	struct weft_tensor tensor = {};
 
@@ -106,10 +106,9 @@ int Connection::send(const std::string &packed, void (*done)(struct weft_op *op,
 	tensor.ndim = 1;
 	tensor.dtype = {WEFT_UINT, 8, 1};
 	tensor.shape = &shape;
-	options.op.done = done;
-	options.op.arg = arg;
-	options.flags = WEFT_OPAQUE;
-	return weft_send(peer_, kMailboxStep, key_.data(), key_.size(), &tensor, &options, op);
+	long_one.op = options;
+	long_one.flags = WEFT_OPAQUE;
+	return weft_send(peer_, kMailboxStep, key_.data(), key_.size(), &tensor, &long_one, op);
 }
 
 RemoteWindow::RemoteWindow(std::shared_ptr<Connection> connection, struct weft_remote *remote,

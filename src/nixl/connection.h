@@ -15,6 +15,7 @@
 
 #include <weft/window.h>
 
+#include "line.h"
 #include "nixl.h"
 #include "node.h"
 
@@ -40,19 +41,21 @@ public:
 
 	/*
 	 * Send @packed, a notification as it travels, which is borrowed until the operation @op has
-	 * ended; @done and @arg as weft has them.  A negative code: of weft.
+	 * ended; @options has its time, @done and @arg.  A negative code: of weft.
 	 */
-	int send(const std::string &packed, void (*done)(struct weft_op *op, void *arg), void *arg,
+	int send(const std::string &packed, const struct weft_op_options &options,
 		 struct weft_op **op) const;
 
 	struct weft_peer *peer() const { return peer_; }
 	const std::shared_ptr<Node> &node() const { return node_; }
+	Line &line() { return line_; }
 
 private:
 	const std::shared_ptr<Node> node_;
 	struct weft_peer *const peer_;
 	struct weft_remote *const mailbox_;
 	const std::string key_; /* key of long notifications */
+	Line line_;
 };
 
 /* Memory of another agent's, from @address on there. */

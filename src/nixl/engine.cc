@@ -36,15 +36,14 @@ struct Request : Handle {
 Engine::Engine(const BackendOptions *options)
 	: Backend(options), inbox_(std::make_shared<Inbox>())
 {
-	struct weft_node *node = nullptr;
-
-	failed = settings_open_node(agent, *options->parameters, &node) != SUCCESS;
+	failed = settings_open_node(agent, *options->parameters, &node_) != SUCCESS;
 	if (failed)
 		return;
-	node_ = std::make_shared<Node>(node);
-	failed = mailbox_.open(node, inbox_) != SUCCESS || guest_.open(node) != SUCCESS;
+	failed = mailbox_.open(node_->get(), inbox_) != SUCCESS ||
+		 guest_.open(node_->get()) != SUCCESS;
 	if (!failed)
-		log_line(LOG_INFO, "agent %s is at %s", agent.c_str(), weft_node_address(node));
+		log_line(LOG_INFO, "agent %s is at %s", agent.c_str(),
+			 weft_node_address(node_->get()));
 }
 
 Engine::~Engine()

@@ -15,8 +15,8 @@
 namespace weft_nixl {
 
 /*
- * Send @packed, a notification as it travels.  SUCCESS: it is on its way; if it does not arrive the
- * log says so.
+ * Send @packed, a notification as it travels, again and again while the other agent has no room for
+ * it and there is time.  SUCCESS: it is on its way; if it does not arrive the log says so.
  */
 Status letter_send(std::shared_ptr<Connection> connection, std::string packed);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "settings.h"
 
+#include <strings.h>
+
 #include <cerrno>
 #include <cstdlib>
 
@@ -12,6 +14,7 @@ namespace {
 
 constexpr size_t kNameBytesMax = 63;  /* the longest name that weft_node_open() takes */
 constexpr uint64_t kNsPerMs = 1000000;
+constexpr uint64_t kTimeoutNs = 60000 * kNsPerMs;  /* default of WEFT_TIMEOUT */
 
 /* A parameter, and how its text gets into the options of a node. */
 struct Setting {
@@ -80,6 +83,22 @@ const Setting kSettings[] = {
 	{"workers", set_workers},
 };
 
+/* Returns the time that the environment gives operations, as a node reads it that has opened. */
+uint64_t timeout_of_environment()
+{
+	const std::pair<const char *, uint64_t> units[] = {
+		{"ns", 1}, {"us", 1000}, {"ms", kNsPerMs}, {"s", 1000 * kNsPerMs},
+	};
+	const char *text = getenv("WEFT_TIMEOUT");
+	char *unit = nullptr;
+	uint64_t count = text ? strtoull(text, &unit, 10) : 0;
+
+	for (const auto &[name, ns] : units)
+		if (text && !strcasecmp(unit, name))
+			return count * ns;
+	return kTimeoutNs;
+}
+
 bool is_setting(const std::string &name)
 {
 	for (const Setting &setting : kSettings)
@@ -100,9 +119,10 @@ Parameters settings_defaults()
 }
 
 Status settings_open_node(const std::string &agent, const Parameters &parameters,
-			  struct weft_node **node)
+			  std::shared_ptr<Node> *node)
 {
 	struct weft_node_options options = WEFT_NODE_OPTIONS_INIT;
+	struct weft_node *fresh;
 	int err;
 
 	for (const auto &given : parameters)
@@ -125,8 +145,12 @@ Status settings_open_node(const std::string &agent, const Parameters &parameters
 	options.mode = WEFT_THREADED;
 	options.name = name.c_str();
 	options.log = log_of_node;
-	err = weft_node_open(&options, node);
-	return err ? status_of_error(err, "no node of weft") : SUCCESS;
+	err = weft_node_open(&options, &fresh);
+	if (err)
+		return status_of_error(err, "no node of weft");
+	*node = std::make_shared<Node>(fresh, options.timeout_ns ? options.timeout_ns
+								 : timeout_of_environment());
+	return SUCCESS;
 }
 
 }  // namespace weft_nixl

@@ -8,9 +8,10 @@
 #ifndef WEFT_NIXL_SETTINGS_H
 #define WEFT_NIXL_SETTINGS_H
 
-#include <weft/node.h>
+#include <memory>
 
 #include "nixl.h"
+#include "node.h"
 
 namespace weft_nixl {
 
@@ -22,7 +23,7 @@ Parameters settings_defaults();
  * are not, which change nothing.
  */
 Status settings_open_node(const std::string &agent, const Parameters &parameters,
-			  struct weft_node **node);
+			  std::shared_ptr<Node> *node);
 
 }  // namespace weft_nixl
 

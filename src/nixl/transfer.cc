@@ -37,7 +37,7 @@ Transfer::Part *Transfer::part_for(const std::shared_ptr<RemoteWindow> &window,
 		    part->device.type == device.type && part->device.id == device.id &&
 		    part->blocks.size() < WEFT_BLOCKS_MAX)
 			return &*part;
-	parts_.push_back({window, here, device, {}});
+	parts_.push_back({this, window, here, device, {}, false});
 	return &parts_.back();
 }
 
@@ -116,6 +116,12 @@ void Transfer::start()
 
 	outcome_ = SUCCESS;
 	cancelled_ = false;
+	refused_ = paused_ = false;
+	for (Part &part : parts_)
+		part.waiting = true;
+	width_ = waiting_ = parts_.size();
+	if (connection_)
+		attempts_.start(connection_->node()->timeout_ns());
 	pending_ = 1;
 	self_ = shared_from_this();
 	status_ = IN_PROGRESS;
@@ -123,7 +129,6 @@ void Transfer::start()
 
 Status Transfer::post(std::string notification, Copier *copier)
 {
-	bool rides = parts_.size() == 1 && notification.size() <= WEFT_NOTE_BYTES_MAX;
 	Status entered;
 
 	if (notification.size() > kNotificationBytesMax) {
@@ -133,8 +138,11 @@ Status Transfer::post(std::string notification, Copier *copier)
 	if (check() == IN_PROGRESS)
 		return REPOST_ACTIVE;
 	ops_.reserve(parts_.size() + 1);
+	ended_ops_.reserve(parts_.size() + 1);
 	notification_ = std::move(notification);
-	to_notify_ = !notification_.empty() && !rides;
+	rides_ = !notification_.empty() && parts_.size() == 1 &&
+		 notification_.size() <= WEFT_NOTE_BYTES_MAX;
+	to_notify_ = !notification_.empty() && !rides_;
 	start();
 	/* A registration that was entered may cancel from now on. */
 	entered = enter();
@@ -145,18 +153,30 @@ Status Transfer::post(std::string notification, Copier *copier)
 		return check();
 	}
 
-	if (copies_.empty()) {
-		for (const Part &part : parts_)
-			begin(part, rides && !notification_.empty());
-		drop();
-	} else if (copy_bytes_ <= kCopyAtOnceBytes || !copier->add(self_)) {
-		copy();
+	if (!copies_.empty()) {
+		if (copy_bytes_ <= kCopyAtOnceBytes || !copier->add(self_))
+			copy();
+	} else if (queue_up()) {
+		connection_->line().wait(shared_from_this(), Attempts::Clock::duration::zero());
+	} else {
+		begin_round();
 	}
 	return check();
 }
 
-/* Begin the operation of @part, @noted with the notification. */
-void Transfer::begin(const Part &part, bool noted)
+/* Returns the options of the operation of @part. */
+struct weft_op_options Transfer::options_for(Part *part) const
+{
+	struct weft_op_options options = WEFT_OP_OPTIONS_INIT;
+
+	options.timeout_ns = attempts_.left_ns();
+	options.done = ended;
+	options.arg = part;
+	return options;
+}
+
+/* Begin the operation of @part. */
+void Transfer::begin(Part *part)
 {
 	struct weft_access_options options = WEFT_ACCESS_OPTIONS_INIT;
 	struct weft_op *op = nullptr;
@@ -164,22 +184,21 @@ void Transfer::begin(const Part &part, bool noted)
 
 	if (!hold())
 		return;
-	options.op.done = ended;
-	options.op.arg = this;
-	options.device = part.device;
+	options.op = options_for(part);
+	options.device = part->device;
 	/* NIXL's programs see to it that memory is ready when they post. */
 	options.stream = WEFT_NO_STREAM;
-	if (noted) {
+	if (rides_) {
 		options.flags = WEFT_NOTE;
 		options.note = notification_.data();
 		options.note_bytes = notification_.size();
 	}
 	if (direction_ == READ)
-		err = weft_get(part.window->get(), part.blocks.data(), part.blocks.size(), &options,
-			       &op);
+		err = weft_get(part->window->get(), part->blocks.data(), part->blocks.size(),
+			       &options, &op);
 	else
-		err = weft_put(part.window->get(), part.blocks.data(), part.blocks.size(), &options,
-			       &op);
+		err = weft_put(part->window->get(), part->blocks.data(), part->blocks.size(),
+			       &options, &op);
 	begun(err, op, direction_ == READ ? "no read" : "no write");
 }
 
@@ -196,7 +215,8 @@ void Transfer::notify()
 			return SUCCESS;
 		}));
 	else if (hold())
-		begun(connection_->send(notification_, ended, this, &op), op, "no notification");
+		begun(connection_->send(notification_, options_for(&note_), &op), op,
+		      "no notification");
 }
 
 /* Count an operation that is about to begin.  False: the transfer was cancelled, or has failed. */
@@ -255,10 +275,12 @@ void Transfer::drop()
 /* An operation has ended; its handle stays, for cancel(). */
 void Transfer::ended(struct weft_op *op, void *arg)
 {
-	auto *transfer = static_cast<Transfer *>(arg);
+	auto *part = static_cast<Part *>(arg);
+	Transfer *transfer = part->transfer;
 	enum weft_status outcome = weft_op_status(op);
 
-	if (outcome != WEFT_OK) {
+	if (outcome != WEFT_OK &&
+	    (outcome != WEFT_RESOURCE_EXHAUSTED || !transfer->refuse(part))) {
 		if (outcome != WEFT_CANCELLED)
 			log_line(LOG_ERROR, "%s fails with %s: %s",
 				 transfer->direction_ == READ ? "a read" : "a write",
@@ -268,36 +290,144 @@ void Transfer::ended(struct weft_op *op, void *arg)
 	transfer->drop();
 }
 
-/* All operations have ended: send the notification, or tell the outcome. */
+/* Have @part begun again, which the other agent had no room for.  False: there is no time. */
+bool Transfer::refuse(Part *part)
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	if (!attempts_.may_go_on())
+		return false;
+	refused_ = true;
+	if (part == &note_) {
+		to_notify_ = true;
+	} else {
+		part->waiting = true;
+		waiting_++;
+	}
+	return true;
+}
+
+/* Returns the first part that waits, from index *@from on, which it does no more; NULL: none. */
+Transfer::Part *Transfer::next_waiting(size_t *from)
+{
+	std::lock_guard<std::mutex> guard(lock_);
+
+	while (*from < parts_.size()) {
+		Part *part = &parts_[(*from)++];
+
+		if (!part->waiting)
+			continue;
+		part->waiting = false;
+		waiting_--;
+		return part;
+	}
+	return nullptr;
+}
+
+/* Returns whether this call has ended the pause, whose count of the operations the caller has. */
+bool Transfer::end_pause()
+{
+	std::lock_guard<std::mutex> guard(lock_);
+	bool paused = paused_;
+
+	paused_ = false;
+	return paused;
+}
+
+/* Returns whether the transfer, which no round has begun of, is to wait in the line. */
+bool Transfer::queue_up()
+{
+	if (!connection_ || connection_->line().empty())
+		return false;
+
+	std::lock_guard<std::mutex> guard(lock_);
+
+	paused_ = !cancelled_;
+	return paused_;
+}
+
+void Transfer::begin_round()
+{
+	size_t from = 0;
+
+	for (size_t begun = 0; begun < width_; begun++) {
+		Part *part = next_waiting(&from);
+
+		if (!part)
+			break;
+		begin(part);
+	}
+	drop();
+}
+
+void Transfer::go_on()
+{
+	if (end_pause())
+		begin_round();
+	else
+		connection_->line().leave(this);
+}
+
+void Transfer::give_up()
+{
+	if (!end_pause())
+		return;
+	log_line(LOG_ERROR, "a transfer that was refused does not go on");
+	fail(BACKEND_ERROR);
+	drop();
+}
+
+/* A round is over: plan the next one, after *@pause.  Locked.  False: there is none. */
+bool Transfer::plan_round(Attempts::Clock::duration *pause)
+{
+	if (!refused_ && !waiting_)
+		return false;
+	if (cancelled_ && outcome_ == SUCCESS)
+		outcome_ = CANCELED;
+	if (outcome_ != SUCCESS)
+		return false;
+	width_ = refused_ ? std::max<size_t>(width_ / 2, 1) : std::min(2 * width_, parts_.size());
+	*pause = attempts_.pause(!refused_);
+	refused_ = false;
+	paused_ = true;
+	return true;
+}
+
+/* All operations have ended: begin the next ones, or tell the outcome. */
 void Transfer::finish()
 {
-	std::vector<struct weft_op *> ops;
-	std::shared_ptr<Transfer> self;
+	std::shared_ptr<Transfer> self = shared_from_this();
+	Attempts::Clock::duration pause;
+	bool again, more;
 	Status outcome;
-	bool more;
 
 	{
 		std::lock_guard<std::mutex> guard(lock_);
 
+		again = plan_round(&pause);
 		outcome = outcome_;
 		more = to_notify_ && outcome == SUCCESS;
-		if (more) {
+		if (again || more)
 			pending_ = 1;
-		} else {
-			ops.swap(ops_);
-			self.swap(self_);
-		}
+		else
+			self_.reset();
+		ops_.swap(ended_ops_);
 	}
-	if (more) {
+	for (struct weft_op *op : ended_ops_)
+		weft_op_free(op);
+	ended_ops_.clear();
+	if (again) {
+		connection_->line().wait(self, pause);
+	} else if (more) {
 		notify();
 		drop();
-		return;
+	} else {
+		if (connection_)
+			connection_->line().leave(this);
+		leave();
+		/* A thread that sees the outcome may post the transfer again, or let go of it. */
+		status_.store(outcome, std::memory_order_release);
 	}
-	for (struct weft_op *op : ops)
-		weft_op_free(op);
-	leave();
-	/* A thread that sees the outcome may post the transfer again, or let go of it. */
-	status_.store(outcome, std::memory_order_release);
 }
 
 void Transfer::cancel()
@@ -307,6 +437,13 @@ void Transfer::cancel()
 	cancelled_ = true;
 	if (!pending_)
 		return;
+	if (paused_) {
+		paused_ = false;
+		guard.unlock();
+		fail(CANCELED);
+		drop();
+		return;
+	}
 	/* The handles stay meanwhile; what is begun now sees the cancel by itself. */
 	pending_++;
 	for (size_t i = 0; i < ops_.size(); i++) {

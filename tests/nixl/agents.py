@@ -98,10 +98,12 @@ class Agent:
         """Say of what class memory of other agents is, if not of the same."""
         self.there = memory
 
-    def register(self):
-        """Register the buffer."""
+    def register(self, count=1):
+        """Register the buffer, in @count pieces."""
+        piece = self.size // count
         self.registered = self.agent.register_memory(
-            [(self.base, self.size, self.memory.device, '')], self.memory.kind)
+            [(self.base + i * piece, piece, self.memory.device, '') for i in range(count)],
+            self.memory.kind)
 
     def deregister(self):
         """Deregister it; how long that took."""
