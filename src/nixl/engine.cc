@@ -168,7 +168,9 @@ Status Engine::post(const Direction &, const List<Located> &, const List<Located
 
 		if (options && options->has_notification)
 			notification = notification_pack(agent, options->notification);
-		request->given_up = false;
+		/* A release goes on that waits for the end of what is under way. */
+		if (request->transfer->check() != IN_PROGRESS)
+			request->given_up = false;
 		return request->transfer->post(std::move(notification), &copier_);
 	});
 }

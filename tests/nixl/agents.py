@@ -214,6 +214,19 @@ class Agent:
             except Exception:  # it can't be given up yet
                 time.sleep(0.001)
 
+    def give_up_posted_again(self, operation, to, base, blocks):
+        """Begin a transfer, release it, and if that is refused post it again and release it once
+        more.  What the second post said; None: there was none."""
+        handle = self.begin(operation, to, base, blocks)
+        self.agent.transfer(handle)
+        try:
+            handle.release()
+            return None
+        except Exception:  # it can't be given up yet
+            said = self.state(self.agent.transfer, handle)
+        handle.release()
+        return said
+
     def meet_nonsense(self, metadata):
         """Load what may be no agent's metadata.  Whether that was refused."""
         try:

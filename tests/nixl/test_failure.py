@@ -158,6 +158,21 @@ class Failures(Two):
                 self.assertTrue(all(byte in either for byte, either in
                                     zip(now[page], zip(before[page], written[page]))))
 
+    def test_a_read_that_is_given_up_and_posted_again_writes_nothing_after_its_release(self):
+        self.there.fill(1)
+        self.assertEqual(self.here.move('READ', 'there', self.base, [[(0, 0, SIZE)]]), ['DONE'])
+        os.kill(self.there.process.pid, signal.SIGSTOP)
+        try:
+            self.assertIn(self.here.give_up_posted_again('READ', 'there', self.base,
+                                                         [(0, 0, SIZE)]),
+                          (None, 'nixlRepostActiveError'))
+            self.here.fill(3)
+            content = self.here.content()
+        finally:
+            os.kill(self.there.process.pid, signal.SIGCONT)
+        time.sleep(1)
+        self.assertEqual(self.here.content(), content)
+
 
 class Descriptions(Two, unittest.TestCase):
     """What no provider changes."""
