@@ -270,18 +270,27 @@ static void end_with_link(struct wf_remote_get *g, const struct wf_error *e)
 static void window_answered(struct wf_remote_ask *ask, const struct wf_body *body,
 			    struct wf_answer *answer, const struct wf_error *e);
 
-/* Ask for the window, for those that wait for it. */
-static void ask_for_window(struct wf_remote *remote)
+/* Ask for the window, for those that wait for it.  -ENOMEM, -ENOSPC: nothing was done. */
+static int ask_for_window(struct wf_remote *remote)
 {
 	struct wf_remote_get *first = get_of(wf_list_first(&remote->waiting));
-	struct wf_list waiting, *node;
+	int err;
 
 	remote->ask.answered = window_answered;
-	if (!ask_for(first->remotes, wf_link_real(first->link), remote, 0, remote->bytes,
-		     WF_ACCESS_ASK_STAY, &remote->ask)) {
+	err = ask_for(first->remotes, wf_link_real(first->link), remote, 0, remote->bytes,
+		      WF_ACCESS_ASK_STAY, &remote->ask);
+	if (!err)
 		remote->state = WF_REMOTE_ASKED;
+	return err;
+}
+
+/* Ask for the window; without memory for that those that wait for it end. */
+static void ask_or_end(struct wf_remote *remote)
+{
+	struct wf_list waiting, *node;
+
+	if (!ask_for_window(remote))
 		return;
-	}
 	wf_list_take(&waiting, &remote->waiting);
 	while ((node = wf_list_pop(&waiting)))
 		end_without_memory(get_of(node));
@@ -297,7 +306,7 @@ static void finish_withdrawal(struct wf_remote *remote)
 	remote->answer = NULL;
 	wf_answer_withdrawn(answer, answer->link);
 	if (!wf_list_empty(&remote->waiting))
-		ask_for_window(remote);
+		ask_or_end(remote);
 }
 
 /* A pull may have been offered the window anew, on another rail: later gets need not ask again. */
@@ -403,6 +412,29 @@ static const struct wf_answer_keeper keeper = {
 
 static void begin_alone(struct wf_remote_get *g);
 
+/* Give back the oldest loan of the peer of @link that no get reads.  False: there is none. */
+static bool give_one_back(const struct wf_link *link)
+{
+	WF_LIST_EACH(node, &link->offers.all) {
+		const struct wf_answer *answer = WF_CONTAINER(node, struct wf_answer, all_node);
+		struct wf_remote *remote = answer->owner;
+
+		if (answer->keeper != &keeper || !wf_list_empty(&remote->reading))
+			continue;
+		wf_remote_close(remote);
+		return true;
+	}
+	return false;
+}
+
+/* Ask for @remote once more, whose owner lends this node too much already.  False: it can't be. */
+static bool make_room(struct wf_remote *remote)
+{
+	const struct wf_remote_get *g = get_of(wf_list_first(&remote->waiting));
+
+	return give_one_back(wf_link_real(g->link)) && !ask_for_window(remote);
+}
+
 static void window_answered(struct wf_remote_ask *ask, const struct wf_body *body,
 			    struct wf_answer *answer, const struct wf_error *e)
 {
@@ -410,6 +442,8 @@ static void window_answered(struct wf_remote_ask *ask, const struct wf_body *bod
 	struct wf_list waiting, *node;
 	struct wf_error why;
 
+	if (e && e->code == wf_status_code(WEFT_RESOURCE_EXHAUSTED) && make_room(remote))
+		return;
 	wf_list_take(&waiting, &remote->waiting);
 	remote->state = WF_REMOTE_NONE;
 	if (e ? e->code == wf_status_code(WEFT_FAILED_PRECONDITION) : body->way == WF_BODY_STAGED) {
@@ -460,7 +494,7 @@ static void use_window(struct wf_remote_get *g)
 	g->state = WF_REMOTE_GET_ASKING;
 	wf_list_append(&remote->waiting, &g->node);
 	if (remote->state == WF_REMOTE_NONE)
-		ask_for_window(remote);
+		ask_or_end(remote);
 }
 
 /* Gets of which each block is lent alone */

@@ -40,7 +40,7 @@ struct wf_remote_ask {
  *   ASKED -----> HELD       LEND has brought the offer
  *   ASKED -----> NONE       LEND has brought a refusal, or the peer is dead
  *   HELD ------> WITHDRAWN  the owner takes the offer back: gets stop, and ask again once
- *   HELD ------> NONE       the peer is dead
+ *   HELD ------> NONE       the peer is dead, or the loan was given back, as to make room
  *   WITHDRAWN -> NONE       no get reads any more, and none waits
  *   WITHDRAWN -> ASKED      no get reads any more
  */

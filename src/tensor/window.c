@@ -17,6 +17,9 @@
  */
 #define LOAN_CHARGED_BYTES 4096
 
+/* Share of a peer's account, one of so many, that loans of whole windows leave.  Not tuned. */
+#define LOANS_LEAVE 4
+
 /* Use of a window by a peer: a loan, or a push. */
 struct use {
 	struct wf_list node; /* in the share's uses */
@@ -297,6 +300,14 @@ int wf_window_turn_away(struct wf_link *link, const struct wf_record *record)
 	return refuse(link, ask.id, WEFT_NOT_FOUND);
 }
 
+/* May @link be lent something?  What stays leaves a part of its account to what comes and goes. */
+static bool has_room(const struct wf_link *link, bool stays)
+{
+	uint64_t left = stays ? wf_ledger_bound(link) / LOANS_LEAVE : 0;
+
+	return wf_ledger_takes_call(link, LOAN_CHARGED_BYTES + left);
+}
+
 int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_access_ask ask;
@@ -311,7 +322,7 @@ int wf_window_ask(struct wf_windows *w, struct wf_link *link, const struct wf_re
 	status = admit(window, WEFT_WINDOW_READ, ask.at, ask.bytes);
 	if (status == WEFT_OK)
 		status = check_rights(link, WEFT_WINDOW_READ);
-	if (status == WEFT_OK && !wf_ledger_takes_call(link, LOAN_CHARGED_BYTES))
+	if (status == WEFT_OK && !has_room(link, ask.flags & WF_ACCESS_ASK_STAY))
 		status = WEFT_RESOURCE_EXHAUSTED;
 	if (status != WEFT_OK)
 		return refuse(link, ask.id, status);

@@ -1209,6 +1209,58 @@ static void a_loan_that_is_given_back_is_charged_to_nobody(void **state)
 	}
 }
 
+/* Windows and remote windows in greater number than a peer may hold of, as WEFT_PEER_BYTES is 1M. */
+#define MANY 200
+
+/* Get the first byte of @from to @to, with a note. */
+static void get_one(struct weft_remote *from, uint8_t *to)
+{
+	struct wf_flight f = { 0 };
+	const struct weft_block block = { .local = to, .bytes = 1 };
+	struct weft_access_options options = {
+		.size = sizeof(options), .op = wf_flight_begin(&f, LIMIT_NS), .flags = WEFT_NOTE,
+	};
+
+	assert_int_equal(weft_get(from, &block, 1, &options, &f.op), 0);
+	wf_flight_land(&f, 1, LIMIT_NS);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+}
+
+static void a_peer_reads_more_windows_than_it_may_hold(void **state)
+{
+	static struct weft_window *windows[MANY];
+	static struct weft_remote *remotes[MANY];
+	static uint8_t local[MANY];
+
+	(void)state;
+	set("WEFT_PEER_BYTES", "1M");
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		open_nodes(wf_world_shapes[i], 2);
+		wf_world_connect(PEER, OWNER);
+		for (unsigned n = 0; n < MANY; n++) {
+			open_window_of(OWNER, memory + n, 1, WEFT_WINDOW_READ);
+			windows[n] = window;
+			remotes[n] = import(PEER, OWNER);
+		}
+		for (unsigned round = 0; round < 2; round++) {
+			memset(local, CANARY, sizeof(local));
+			for (unsigned n = 0; n < MANY; n++)
+				get_one(remotes[n], &local[n]);
+			assert_same_content(local, memory, MANY);
+		}
+		for (unsigned n = 0; n < MANY; n++) {
+			weft_remote_close(remotes[n]);
+			assert_int_equal(weft_window_close(windows[n]), 0);
+		}
+		window = NULL;
+		wf_world_assert_free(OWNER);
+		wf_world_assert_free(PEER);
+		wf_world_end();
+	}
+	unsetenv("WEFT_PEER_BYTES");
+}
+
 static void operations_go_on_after_their_remote_window_was_closed(void **state)
 {
 	(void)state;
@@ -1769,6 +1821,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(notes_beyond_the_limit_are_refused),
 		cmocka_unit_test(an_operation_that_takes_a_note_can_be_given_up),
 		cmocka_unit_test(a_loan_that_is_given_back_is_charged_to_nobody),
+		cmocka_unit_test(a_peer_reads_more_windows_than_it_may_hold),
 		cmocka_unit_test(operations_go_on_after_their_remote_window_was_closed),
 		cmocka_unit_test(a_remote_window_gives_its_loan_back_in_each_phase),
 		cmocka_unit_test(a_node_closes_with_open_windows_that_are_in_use),
