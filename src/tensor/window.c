@@ -516,10 +516,15 @@ static int add_blocks(struct wf_window_list *list, const struct wf_window *windo
 	return list->known == list->total && list->known_bytes < list->total_bytes ? -EBADMSG : 0;
 }
 
-static size_t push_bytes(const struct wf_access_push *record)
+/* Returns the bytes that a push of @record into @window takes. */
+static size_t push_bytes(const struct wf_window *window, const struct wf_access_push *record)
 {
-	return sizeof(struct push) + sizeof(struct wf_pull) + sizeof(struct wf_stage) +
-	       sizeof(struct wf_window_note) + record->note_bytes +
+	size_t bytes = sizeof(struct wf_window_note) + record->note_bytes;
+
+	if (record->body.way == WF_BODY_NONE)
+		return bytes;
+	return bytes + sizeof(struct push) + sizeof(struct wf_pull) +
+	       (window->device ? sizeof(struct wf_stage) : 0) +
 	       record->block_count * sizeof(struct wf_pull_block);
 }
 
@@ -556,7 +561,7 @@ static void read_body(struct wf_windows *w, struct wf_window *window, struct wf_
 		pull->job.handle =
 			wf_stage_may_copy(push->stage, link, &record->body, w->terms->no_staging);
 	}
-	begin(&push->use, w, window, link, push_bytes(record));
+	begin(&push->use, w, window, link, push_bytes(window, record));
 	if (!wf_pull_start(w->transfer, link, &record->body, answer, pull))
 		return;
 	if (push->note)
@@ -580,7 +585,7 @@ static enum weft_status admit_push(struct wf_windows *w, struct wf_window *windo
 	if (status == WEFT_OK && record->body.way != WF_BODY_NONE &&
 	    wf_terms_body(w->terms, link, &record->body, &e))
 		status = WEFT_FAILED_PRECONDITION;
-	if (status == WEFT_OK && !wf_ledger_takes_call(link, push_bytes(record)))
+	if (status == WEFT_OK && !wf_ledger_takes_call(link, push_bytes(window, record)))
 		status = WEFT_RESOURCE_EXHAUSTED;
 	return status == WEFT_OK ? window->admits(window, w, link, record) : status;
 }

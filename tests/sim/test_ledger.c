@@ -180,6 +180,53 @@ static void calls_beyond_the_account_are_refused_and_those_begun_end_well(void *
 	wf_world_end();
 }
 
+/* Import a new window of node 1, over @memory, at node 0. */
+static struct weft_remote *import_window(uint8_t *memory, struct weft_window **window)
+{
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+	struct weft_remote *remote;
+
+	assert_int_equal(weft_window_open(wf_world_node(1), memory, 1, WEFT_WINDOW_WRITE, window), 0);
+	assert_int_equal(weft_window_describe(*window, descriptor, &bytes), 0);
+	assert_int_equal(weft_window_import(wf_world_peer(0, 1), descriptor, bytes, &remote), 0);
+	return remote;
+}
+
+static void a_note_is_taken_where_there_is_no_room_for_a_call(void **state)
+{
+	struct weft_access_options options = WEFT_ACCESS_OPTIONS_INIT;
+	struct weft_window *window;
+	struct weft_remote *remote;
+	uint8_t memory;
+
+	(void)state;
+	open_world();
+	remote = import_window(&memory, &window);
+	held_count = 0;
+	wf_world_on_request(hold_call);
+	for (unsigned i = 0; i < CALLS; i++)
+		wf_flight_call(&calls[i], 0, 1, NULL, 0, 50 * S);
+	wf_world_pass(2 * S);
+	assert_true(landed(calls, CALLS, WEFT_RESOURCE_EXHAUSTED) > 0);
+
+	options.op = wf_flight_begin(&one, 5 * S);
+	options.flags = WEFT_NOTE;
+	assert_int_equal(weft_put(remote, NULL, 0, &options, &one.op), 0);
+	wf_flight_land(&one, 1, S);
+	assert_int_equal(one.status, WEFT_OK);
+
+	for (unsigned i = 0; i < held_count; i++)
+		wf_world_answer(held[i], NULL, 0);
+	wf_flight_land(calls, CALLS, 5 * S);
+	wf_flight_free(calls, CALLS);
+	wf_flight_free(&one, 1);
+	wf_world_on_request(NULL);
+	weft_remote_close(remote);
+	assert_int_equal(weft_window_close(window), 0);
+	wf_world_end();
+}
+
 static void a_call_that_ended_gives_its_room_back(void **state)
 {
 	uint64_t before;
@@ -275,6 +322,7 @@ int main(void)
 		cmocka_unit_test(tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost),
 		cmocka_unit_test(another_peer_is_served_while_the_account_of_one_is_spent),
 		cmocka_unit_test(calls_beyond_the_account_are_refused_and_those_begun_end_well),
+		cmocka_unit_test(a_note_is_taken_where_there_is_no_room_for_a_call),
 		cmocka_unit_test(a_call_that_ended_gives_its_room_back),
 		cmocka_unit_test(offers_of_a_dead_peer_are_no_longer_charged),
 		cmocka_unit_test(strangers_that_are_gone_leave_room_for_those_that_are_there),
