@@ -39,6 +39,37 @@ void Listener::stop()
 	window_ = nullptr;
 }
 
+void Listener::take_rest(struct weft_window *window)
+{
+	/* No more than the window has: peers may send others meanwhile. */
+	for (unsigned i = 0; i < WEFT_NOTES_MAX && take_one(window); i++)
+		;
+}
+
+/* Take a note of @window that is there.  False: there is none. */
+bool Listener::take_one(struct weft_window *window)
+{
+	struct weft_op_options options = WEFT_OP_OPTIONS_INIT;
+	const struct weft_note *note;
+	struct weft_op *op;
+
+	options.timeout_ns = WEFT_FOREVER;
+	if (weft_window_next(window, &options, &op))
+		return false;
+	/* An operation that finds a note has it before it hears of the end. */
+	weft_cancel(op);
+	(void)weft_wait(op, WEFT_FOREVER);
+	note = weft_op_note(op);
+	try {
+		if (note)
+			(void)inbox_->add(note->data, note->bytes);
+	} catch (const std::bad_alloc &) {
+		log_line(LOG_ERROR, "a notification is lost: there is no memory");
+	}
+	weft_op_free(op);
+	return note;
+}
+
 /* Begin the operation that takes the next note, and has @share then. */
 int Listener::next(Share *share)
 {

@@ -29,6 +29,12 @@ public:
 	/* Begin no operation any more: the window may be closed then, which ends the rest. */
 	void stop();
 
+	/*
+	 * Take the notes that @window, which was listened to, has still: however full the inbox is,
+	 * as their senders were told that they had come.  Threads: one, and not in a callback.
+	 */
+	void take_rest(struct weft_window *window);
+
 	Listener(struct weft_window *window, std::shared_ptr<Inbox> inbox);
 
 private:
@@ -37,6 +43,7 @@ private:
 
 	static void came(struct weft_op *op, void *arg);
 	static void go_on(Share *share);
+	bool take_one(struct weft_window *window);
 	static bool begin(Share *share);
 	int next(Share *share);
 	void miss();

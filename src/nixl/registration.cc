@@ -83,8 +83,10 @@ void Registration::close()
 	}
 	left_.wait(guard, [this] { return users_.empty(); });
 	guard.unlock();
-	if (listener_)
+	if (listener_) {
 		listener_->stop();
+		listener_->take_rest(window_);
+	}
 	if (weft_window_close(window_))
 		log_line(LOG_ERROR, "a window is not closed: %s", weft_error());
 	if (weft_unregister(region_))

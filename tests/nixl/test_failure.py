@@ -121,6 +121,16 @@ class Failures(Two):
         time.sleep(1)
         self.assertEqual(self.there.content(), content)
 
+    def test_notifications_that_came_before_their_memory_is_deregistered_are_not_lost(self):
+        # An agent whose own notifications fill what it keeps takes no more from its windows.
+        self.there.notify('there', [bytes(15 << 20)] * 5)
+        notes = [b'%d' % n for n in range(20)]
+        self.assertEqual(self.here.move('WRITE', 'there', self.base, [[(0, 0, 1)]] * len(notes),
+                                        notes), ['DONE'] * len(notes))
+        self.there.deregister()
+        found = self.there.notified(5 + len(notes))
+        self.assertEqual(sorted(text for name, text in found if name == 'here'), sorted(notes))
+
     def test_memory_that_a_transfer_reads_into_is_deregistered_when_it_has_ended(self):
         self.here.deregister_under_way('READ', 'there', self.base, [(0, 0, SIZE)])
         self.here.fill(6)
