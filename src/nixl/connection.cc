@@ -13,7 +13,7 @@
 namespace weft_nixl {
 namespace {
 
-constexpr char kFormat[] = "weft 1\n";
+constexpr char kFormat[] = "weft 2\n";
 constexpr size_t kAddressBytesMax = 300; /* a name of DNS and a port */
 
 /* Returns the status of @err, with which weft refuses what another agent says of itself. */
@@ -108,7 +108,8 @@ int Connection::send(const std::string &packed, const struct weft_op_options &op
 	tensor.shape = &shape;
 	long_one.op = options;
 	long_one.flags = WEFT_OPAQUE;
-	return weft_send(peer_, kMailboxStep, key_.data(), key_.size(), &tensor, &long_one, op);
+	return weft_send(peer_, mailbox_step(key_), key_.data(), key_.size(), &tensor, &long_one,
+			 op);
 }
 
 RemoteWindow::RemoteWindow(std::shared_ptr<Connection> connection, struct weft_remote *remote,

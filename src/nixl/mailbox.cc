@@ -17,6 +17,16 @@ constexpr unsigned kLettersMax = 8;   /* long notifications that may wait for ro
 
 }  // namespace
 
+/* FNV-1a, so that agents of all machines agree. */
+uint64_t mailbox_step(const std::string &descriptor)
+{
+	uint64_t step = 0xcbf29ce484222325;
+
+	for (unsigned char byte : descriptor)
+		step = (step ^ byte) * 0x100000001b3;
+	return step;
+}
+
 Status Mailbox::open(struct weft_node *node, std::shared_ptr<Inbox> inbox)
 {
 	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
@@ -41,8 +51,8 @@ Status Mailbox::open(struct weft_node *node, std::shared_ptr<Inbox> inbox)
 	options.flags = WEFT_RECV_MANY;
 	options.many_max = kLettersMax;
 	/* The receive is freed where it is told, like each of its tensors. */
-	err = weft_recv(node, nullptr, kMailboxStep, descriptor_.data(), descriptor_.size(), nullptr,
-			&options, &receive);
+	err = weft_recv(node, nullptr, mailbox_step(descriptor_), descriptor_.data(),
+			descriptor_.size(), nullptr, &options, &receive);
 	return err ? status_of_error(err, "no receive of notifications") : SUCCESS;
 }
 

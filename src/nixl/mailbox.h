@@ -4,7 +4,8 @@
  *
  * The mailbox is a window of its own, of one byte that nobody reads.  A short notification is the
  * note of a put of no blocks; a long one is a tensor, whose key is the descriptor of the window, so
- * that only agents send any that were given the address.
+ * that only agents send any that were given the address.  Its step is the mailbox's own: whoever
+ * takes part in a step may abort it, and so may an agent that was sent a tensor.
  *
  * Threads: any; open() and close() from one.
  */
@@ -22,7 +23,8 @@
 
 namespace weft_nixl {
 
-constexpr uint64_t kMailboxStep = 0; /* step of the tensors */
+/* Returns the step of tensors to the mailbox of @descriptor, which is as random as its token. */
+uint64_t mailbox_step(const std::string &descriptor);
 
 class Mailbox {
 public:

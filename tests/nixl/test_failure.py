@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Agents that die, start anew, give up memory or are told nonsense."""
+import ctypes
 import os
 import signal
 import time
@@ -16,6 +17,58 @@ SOON_S = 30
 # Statuses of NIXL as its Python has them, of a peer that is gone, and of memory that is.
 DEAD = ('nixlRemoteDisconnectError',)
 GONE = ('nixlNotFoundError', 'nixlBackendError', 'nixlCancelledError', 'nixlCanceledError', 'ERR')
+
+
+class Tensor(ctypes.Structure):
+    """struct weft_tensor, of bytes in the host's memory."""
+    _fields_ = [('data', ctypes.c_char_p), ('device_type', ctypes.c_int32),
+                ('device', ctypes.c_int32), ('ndim', ctypes.c_int32), ('code', ctypes.c_uint8),
+                ('bits', ctypes.c_uint8), ('lanes', ctypes.c_uint16),
+                ('shape', ctypes.POINTER(ctypes.c_int64)), ('strides', ctypes.c_void_p),
+                ('offset', ctypes.c_uint64)]
+
+
+class Rogue:
+    """A node of weft that is no agent."""
+
+    def __init__(self, library):
+        self.weft = ctypes.CDLL(library)
+        self.node = ctypes.c_void_p()
+        self.call('weft_node_open', None, ctypes.byref(self.node))
+
+    def address(self):
+        """The address of the node."""
+        self.weft.weft_node_address.restype = ctypes.c_char_p
+        return self.weft.weft_node_address(self.node)
+
+    def call(self, function, *arguments):
+        """Call a function of weft."""
+        code = getattr(self.weft, function)(*arguments)
+        if code:
+            raise OSError('%s says %d' % (function, code))
+
+    def abort(self, address, step):
+        """Send a tensor of a step to the node at an address, and abort the step."""
+        peer = ctypes.c_void_p()
+        tensor = Tensor(b'x', 1, 0, 1, 1, 8, 1, (ctypes.c_int64 * 1)(1), None, 0)
+        step = ctypes.c_uint64(step)
+        self.call('weft_peer_open', self.node, address, ctypes.byref(peer))
+        self.call('weft_send', peer, step, b'key', ctypes.c_size_t(3), ctypes.byref(tensor), None,
+                  None)
+        self.ping(peer)
+        self.call('weft_step_abort', self.node, step, 10, b'')
+        self.ping(peer)
+
+    def ping(self, peer):
+        """Wait until the peer has heard all that was said before."""
+        op, status = ctypes.c_void_p(), ctypes.c_int()
+        self.call('weft_ping', peer, None, ctypes.byref(op))
+        self.call('weft_finish', op, ctypes.byref(status))
+
+
+def address(metadata):
+    """The address in metadata of an agent: the second line of what the plug-in says."""
+    return metadata[metadata.index(b'weft '):].split(b'\n')[1]
 
 
 class Two:
@@ -191,13 +244,29 @@ class Descriptions(Two, unittest.TestCase):
         metadata, _ = self.there.describe()
         self.here.forget('there')
         # The plug-in's own bytes: of the agent up to NIXL's next word, and of memory at the end.
-        begin = metadata.index(b'weft 1\n')
+        begin = metadata.index(b'weft 2\n')
         own = [*range(begin, metadata.index(b'MemSection', begin) - 9),
                *range(metadata.rindex(b'tww'), len(metadata) - 1)]
         for i in own[::1 if ALL else 7]:
             self.here.meet_nonsense(metadata[:i] + bytes([metadata[i] ^ 0x5a]) + metadata[i + 1:])
         self.here.meet(metadata)
         self.assertEqual(self.here.move('WRITE', 'there', self.base, [[(0, 0, SIZE)]]), ['DONE'])
+
+    def test_an_agent_that_gets_a_long_notification_cannot_stop_those_to_its_sender(self):
+        library = os.path.join(os.environ['NIXL_TESTS_BUILD'], '.libs', 'libweft.so')
+        rogue = agents.Process('rogue', library, end=Rogue).ready()
+        self.addCleanup(rogue.end)
+        sender = self.agent('sender')
+        metadata, _ = sender.describe()
+        self.here.meet(metadata)
+        # The sender takes the node for the other agent.
+        theirs, _ = self.there.describe()
+        sender.meet(theirs.replace(address(theirs), rogue.address()))
+        note = bytes(20000)
+        sender.notify('there', [note])
+        rogue.abort(address(metadata), 0)
+        self.here.notify('sender', [note])
+        self.assertEqual(sender.notified(1), [('here', note)])
 
     def test_parameters_make_the_node_and_wrong_ones_make_none(self):
         chosen = self.agent('chosen', parameters={'listen': '127.0.0.1:0', 'provider': 'tcp',
