@@ -544,8 +544,8 @@ static uint64_t progress(void *maker)
 }
 
 /*
- * Note in @awaited, by rank, to whom sends, or from whom receives, have begun and not ended.  Returns
- * how many ranks those are.  Under the lock.
+ * Note in @awaited, by rank, to whom sends, or from whom receives, have begun and not ended.
+ * Returns how many ranks those are.  Under the lock.
  */
 static uint32_t note_awaited(const struct wf_exchange *x, bool sends, bool *awaited)
 {

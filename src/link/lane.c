@@ -15,7 +15,7 @@
 #define PAUSE_NS WF_NS_PER_S         /* pause before a redial; doubles while none comes up */
 #define PAUSE_MAX_NS (30 * WF_NS_PER_S)
 #define SETTLE_NS (500 * WF_NS_PER_MS) /* wait of bodies for lanes when a rail has come up */
-#define AHEAD_MAX 65536u /* numbers that a dialler may have used since, for other lanes or in vain */
+#define AHEAD_MAX 65536u /* numbers that a dialler may have used since, for others or in vain */
 #define STUCK_NS (2 * WF_NS_PER_S)   /* time without the end of a read, while the peer answers */
 
 static void dial_again(struct wf_timer *timer);

@@ -25,7 +25,7 @@ static inline int wf_rights_check(const struct wf_link *link, enum wf_acl_act ac
 	return link->engine->acl ? wf_rights_look_up(link, act, name, bytes, e) : 0;
 }
 
-/* As wf_rights_check(), of something that the peer has not asked for now: it is not told anywhere. */
+/* As wf_rights_check(), of what the peer has not asked for now: it is not counted, nor told. */
 bool wf_rights_hold(const struct wf_link *link, enum wf_acl_act act, const void *name,
 		    size_t bytes);
 

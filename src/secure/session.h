@@ -71,7 +71,7 @@ const char *wf_session_identity(const struct wf_session *session);
 /* Is the session one of @credentials, and of their newest key? */
 bool wf_session_is_of(const struct wf_session *session, const struct wf_credentials *credentials);
 
-/* Would the peer's proof do for @credentials, too: their newest key, or the older one in its grace? */
+/* Would the peer's proof do for @credentials: their newest key, or the older one in its grace? */
 bool wf_session_does(const struct wf_session *session, const struct wf_credentials *credentials);
 
 /* The cipher that was agreed, for people. */

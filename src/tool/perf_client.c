@@ -18,7 +18,7 @@ WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
 /* Limit of a join: a server answers at once, unless it waits for more callers. */
 #define JOIN_NS 60000000000ull
 
-/* Bodies to each server that are not timed: caches, page tables and TCP's windows settle in them. */
+/* Bodies to each server that are not timed: caches and TCP's windows settle in them. */
 #define WARM_COUNT 8u
 
 /*

@@ -148,8 +148,8 @@ static void reap(struct job *job)
 }
 
 /*
- * Pass on a signal that ends this process, and so the job, unless the terminal has sent it to all by
- * itself.  The second one has no patience.
+ * Pass on a signal that ends this process, and so the job, unless the terminal has sent it to all
+ * by itself.  The second one has no patience.
  */
 static void interrupted(struct job *job, const siginfo_t *signalled)
 {

@@ -867,7 +867,7 @@ static void close_caller(struct caller *c)
 	close(c->fd);
 }
 
-/* Somebody with a key that leaks holds a session ready, and greets by it when the key is replaced. */
+/* Somebody with a key that leaks holds a session ready, and greets by it after the change. */
 static void a_session_of_the_old_key_meets_nobody_by_a_later_hello(void **state)
 {
 	struct weft_node *node;

@@ -1209,7 +1209,7 @@ static void a_loan_that_is_given_back_is_charged_to_nobody(void **state)
 	}
 }
 
-/* Windows and remote windows in greater number than a peer may hold of, as WEFT_PEER_BYTES is 1M. */
+/* More windows than a peer may hold of, as WEFT_PEER_BYTES is 1M. */
 #define MANY 200
 
 /* Get the first byte of @from to @to, with a note. */
