@@ -148,8 +148,8 @@ static void reap(struct job *job)
 }
 
 /*
- * Pass on a signal that ends this process, and so the job, unless the terminal has sent it to all
- * by itself.  The second one has no patience.
+ * Pass on a signal that ends this process, and so the job, unless it is an interrupt that the
+ * terminal has sent to all by itself.  The second one has no patience.
  */
 static void interrupted(struct job *job, const siginfo_t *signalled)
 {
@@ -160,7 +160,7 @@ static void interrupted(struct job *job, const siginfo_t *signalled)
 	if (job->signalled)
 		kill_all(job, "a second signal came");
 	else
-		ask_all(job, signalled->si_code == SI_KERNEL ? 0 : signal);
+		ask_all(job, signal == SIGINT && signalled->si_code == SI_KERNEL ? 0 : signal);
 	job->signalled = true;
 }
 
