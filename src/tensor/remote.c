@@ -289,6 +289,7 @@ static void ask_or_end(struct wf_remote *remote)
 {
 	struct wf_list waiting, *node;
 
+	remote->made_room = false;
 	if (!ask_for_window(remote))
 		return;
 	wf_list_take(&waiting, &remote->waiting);
@@ -427,12 +428,18 @@ static bool give_one_back(const struct wf_link *link)
 	return false;
 }
 
-/* Ask for @remote once more, whose owner lends this node too much already.  False: it can't be. */
+/*
+ * Ask for @remote once more, whose owner may lend this node too much already, and give a loan back
+ * for it.  False: it can't be, or was done before, and other things fill this node's account there.
+ */
 static bool make_room(struct wf_remote *remote)
 {
 	const struct wf_remote_get *g = get_of(wf_list_first(&remote->waiting));
 
-	return give_one_back(wf_link_real(g->link)) && !ask_for_window(remote);
+	if (remote->made_room || !give_one_back(wf_link_real(g->link)))
+		return false;
+	remote->made_room = true;
+	return !ask_for_window(remote);
 }
 
 static void window_answered(struct wf_remote_ask *ask, const struct wf_body *body,

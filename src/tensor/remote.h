@@ -61,6 +61,7 @@ struct wf_remote {
 	/* private to remote.c: the loan of the window for all gets that want no checksum */
 	enum wf_remote_state state;
 	struct wf_remote_ask ask;
+	bool made_room;           /* another loan was given back for this one, and it is asked again */
 	struct wf_body body;      /* the offer, while HELD */
 	struct wf_answer *answer; /* the answer to the offer; NULL: there is none */
 	struct wf_list waiting;   /* gets that wait for the loan */
