@@ -243,8 +243,12 @@ static int take_node(struct wf_topology *t, const char *folder, const char *entr
 	if (t->node_count == WF_TOPOLOGY_NODES_MAX ||
 	    sscanf(entry, "node%d%n", &n->number, &used) != 1 || entry[used])
 		return 0;
-	if (wf_sysfs_path(path, folder, "%s/cpulist", entry))
-		(void)wf_sysfs_text(path, n->cpus, sizeof(n->cpus));
+	if (wf_sysfs_path(path, folder, "%s/cpulist", entry) &&
+	    !wf_sysfs_text(path, text, sizeof(text))) {
+		n->cpus = strdup(text);
+		if (!n->cpus)
+			return -ENOMEM;
+	}
 	for (size_t i = 0; i < WF_TOPOLOGY_NODES_MAX; i++)
 		n->distances[i] = DISTANCE_LOCAL;
 	if (wf_sysfs_path(path, folder, "%s/distance", entry) &&
@@ -296,6 +300,8 @@ void wf_topology_close(struct wf_topology *t)
 	for (size_t i = 0; i < t->device_count; i++)
 		free(t->devices[i].path);
 	free(t->devices);
+	for (size_t i = 0; i < t->node_count; i++)
+		free(t->nodes[i].cpus);
 	*t = (struct wf_topology){ 0 };
 }
 
@@ -424,6 +430,11 @@ unsigned wf_topology_distance(const struct wf_topology *t, const struct wf_topol
 	       (near == WF_NEAR_SYS ? apart(t, a->node, b->node) : 0);
 }
 
+static bool has_cpu(const struct wf_topology_numa *node, unsigned cpu)
+{
+	return node->cpus && wf_sysfs_lists(node->cpus, cpu);
+}
+
 /* The NUMA node of the CPUs that this thread may run on; -1: several, or not known. */
 static int node_of_cpus(const struct wf_topology *t)
 {
@@ -436,7 +447,7 @@ static int node_of_cpus(const struct wf_topology *t)
 		bool any = false;
 
 		for (unsigned cpu = 0; cpu < CPU_SETSIZE && !any; cpu++)
-			any = CPU_ISSET(cpu, &mask) && wf_sysfs_lists(t->nodes[i].cpus, cpu);
+			any = CPU_ISSET(cpu, &mask) && has_cpu(&t->nodes[i], cpu);
 		if (any && home >= 0)
 			return -1;
 		if (any)
@@ -481,7 +492,7 @@ int wf_topology_here(const struct wf_topology *t)
 	int cpu = sched_getcpu();
 
 	for (size_t i = 0; cpu >= 0 && i < t->node_count; i++)
-		if (wf_sysfs_lists(t->nodes[i].cpus, (unsigned)cpu))
+		if (has_cpu(&t->nodes[i], (unsigned)cpu))
 			return t->nodes[i].number;
 	return t->nodes[0].number;
 }

@@ -33,7 +33,7 @@ struct wf_topology_device {
 struct wf_topology_numa {
 	int number;
 	unsigned distances[WF_TOPOLOGY_NODES_MAX]; /* distance to each node, in order; 10: itself */
-	char cpus[WF_SYSFS_TEXT_BYTES]; /* list of CPUs, as "0-15,32-47" */
+	char *cpus;               /* owned list of CPUs, as "0-15,32-47"; NULL: not known */
 };
 
 struct wf_topology {
