@@ -595,7 +595,8 @@ int wf_bootstrap_drain(struct wf_bootstrap *b, uint64_t until_ns)
 	WF_LIST_EACH(at, &b->callers) {
 		struct caller *c = WF_CONTAINER(at, struct caller, node);
 
-		if (!c->joined)
+		/* One that is replaced may be told of its cancel now, by the worker, which ends it. */
+		if (!c->joined && c->busy)
 			end(c, WEFT_UNAVAILABLE, "rank 0 takes no more members");
 	}
 	pthread_mutex_unlock(&b->lock);

@@ -33,6 +33,7 @@ struct attempt {
 	struct weft_stub *stub;
 	struct weft_stream *stream; /* NULL: no call runs */
 	struct weft_op *call, *read;
+	bool refused; /* the last call was, in a way that may pass */
 };
 
 struct join {
@@ -310,11 +311,12 @@ static bool may_pass(enum weft_status status)
 	return status == WEFT_ALREADY_EXISTS || status == WEFT_INVALID_ARGUMENT;
 }
 
-/* Keep @e as a refusal that may pass.  Returns whether it has had its time to do so. */
-static bool keep_refusal(struct join *j, const struct wf_error *e)
+/* Keep @e, said to @a, as a refusal that may pass.  Returns whether it has had its time to do so. */
+static bool keep_refusal(struct join *j, struct attempt *a, const struct wf_error *e)
 {
 	uint64_t now = wf_clock_now();
 
+	a->refused = true;
 	if (!j->refusal.code)
 		j->final_ns = wf_clock_after(now, j->node->workers[0].engine.options.lost_ns + PASS_NS);
 	j->refusal = *e;
@@ -333,8 +335,13 @@ static int call_over(struct join *j, struct attempt *a, struct wf_error *e)
 	err = weft_op_executed(a->call) == WEFT_EXECUTED_YES ? code_of(status) : 0;
 	if (err)
 		wf_error_set(e, err, "%s", weft_op_message(a->call));
-	if (err && (!may_pass(status) || keep_refusal(j, e)))
+	if (err && (!may_pass(status) || keep_refusal(j, a, e)))
 		return err;
+	/* Who has refused is gone, or is another by now. */
+	if (!err && a->refused) {
+		a->refused = false;
+		j->refusal.code = 0;
+	}
 	j->lost = true;
 	try_later(j, a, *weft_op_message(a->read) ? weft_op_message(a->read)
 						  : "the server says no more");
