@@ -7,6 +7,26 @@
 #include "transfer.h"
 
 namespace weft_nixl {
+namespace {
+
+constexpr size_t kAtOnceMax = 1024;
+
+/* Put @transfer into @one, and nobody into @due.  False: it is given up, as there is no memory. */
+bool put(const std::shared_ptr<Transfer> &transfer, std::list<std::shared_ptr<Transfer>> *one,
+	 std::list<std::shared_ptr<Transfer>> *due)
+{
+	Status status = status_guard([&] {
+		one->push_back(transfer);
+		due->push_back(nullptr);
+		return SUCCESS;
+	});
+
+	if (status != SUCCESS)
+		transfer->give_up();
+	return status == SUCCESS;
+}
+
+}  // namespace
 
 bool Line::empty() const
 {
@@ -15,63 +35,90 @@ bool Line::empty() const
 	return transfers_.empty();
 }
 
+void Line::join(const std::shared_ptr<Transfer> &transfer)
+{
+	Transfers one, due;
+
+	if (!put(transfer, &one, &due))
+		return;
+	enter(&one, &due, false);
+	call(due, Attempts::Clock::duration::zero());
+}
+
 void Line::wait(const std::shared_ptr<Transfer> &transfer, Attempts::Clock::duration pause)
 {
-	std::shared_ptr<Transfer> first;
-	Status status = status_guard([&] {
-		std::lock_guard<std::mutex> guard(lock_);
-		bool was_first = !transfers_.empty() && transfers_.front() == transfer;
+	Transfers one, due;
 
-		if (!was_first || pause.count())
-			transfers_.push_back(transfer);
-		if (was_first && pause.count())
-			transfers_.pop_front();
-		if (was_first || transfers_.size() == 1)
-			first = transfers_.front();
-		return SUCCESS;
-	});
+	if (!put(transfer, &one, &due))
+		return;
+	enter(&one, &due, true);
+	call(due, pause);
+}
 
-	if (status != SUCCESS)
-		transfer->give_up();
-	call(std::move(first), pause);
+void Line::go_on(const std::shared_ptr<Transfer> &transfer)
+{
+	Transfers one, due;
+
+	if (put(transfer, &one, &due))
+		call(one, Attempts::Clock::duration::zero());
+}
+
+/* Take the transfer of @one in as the last.  @due has the first one then if that is to go on. */
+void Line::enter(Transfers *one, Transfers *due, bool refused)
+{
+	std::lock_guard<std::mutex> guard(lock_);
+	bool was_first = first_goes_ && transfers_.front() == one->front();
+
+	if (refused)
+		at_once_ = 1;
+	if (was_first)
+		transfers_.pop_front();
+	transfers_.splice(transfers_.end(), *one);
+	/* Where others have left the line the first waits for the end of one of those. */
+	if (!was_first && (first_goes_ || (!refused && transfers_.size() > 1))) {
+		due->clear();
+		return;
+	}
+	first_goes_ = true;
+	due->front() = transfers_.front();
 }
 
 void Line::leave(const Transfer *transfer)
 {
-	call(remove(transfer), Attempts::Clock::duration::zero());
+	Transfers due;
+
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+		auto at = std::find_if(transfers_.begin(), transfers_.end(),
+				       [transfer](const auto &one) { return one.get() == transfer; });
+
+		if (at != transfers_.end()) {
+			if (at == transfers_.begin())
+				first_goes_ = false;
+			transfers_.erase(at);
+		}
+		if (!first_goes_ && !transfers_.empty()) {
+			at_once_ = std::min(2 * at_once_, kAtOnceMax);
+			due.splice(due.end(), transfers_, transfers_.begin(),
+				   std::next(transfers_.begin(),
+					     std::min(at_once_, transfers_.size())));
+		}
+	}
+	call(due, Attempts::Clock::duration::zero());
 }
 
-/* Remove @transfer, if it is there.  Returns the one whose turn it is then; NULL: no other's. */
-std::shared_ptr<Transfer> Line::remove(const Transfer *transfer)
+/* Have those of @due go on after @pause.  Those are given up that can't. */
+void Line::call(const Transfers &due, Attempts::Clock::duration pause)
 {
-	std::lock_guard<std::mutex> guard(lock_);
-	auto at = std::find_if(transfers_.begin(), transfers_.end(),
-			       [transfer](const auto &one) { return one.get() == transfer; });
-	bool first = at == transfers_.begin();
-
-	if (at == transfers_.end())
-		return nullptr;
-	transfers_.erase(at);
-	return first && !transfers_.empty() ? transfers_.front() : nullptr;
-}
-
-/* Have @first go on after @pause; NULL: nobody.  Those are given up that can't. */
-void Line::call(std::shared_ptr<Transfer> first, Attempts::Clock::duration pause)
-{
-	while (first) {
+	for (const auto &one : due) {
 		Status status = status_guard([&] {
-			auto go_on = [first] { first->go_on(); };
+			auto go_on = [one] { one->go_on(); };
 
 			return retries_->add(pause, go_on) ? SUCCESS : BACKEND_ERROR;
 		});
 
-		if (status == SUCCESS)
-			return;
-
-		std::shared_ptr<Transfer> next = remove(first.get());
-
-		first->give_up();
-		first = std::move(next);
+		if (status != SUCCESS)
+			one->give_up();
 	}
 }
 

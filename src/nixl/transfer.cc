@@ -157,7 +157,7 @@ Status Transfer::post(std::string notification, Copier *copier)
 		if (copy_bytes_ <= kCopyAtOnceBytes || !copier->add(self_))
 			copy();
 	} else if (queue_up()) {
-		connection_->line().wait(shared_from_this(), Attempts::Clock::duration::zero());
+		connection_->line().join(shared_from_this());
 	} else {
 		begin_round();
 	}
@@ -404,6 +404,15 @@ void Transfer::finish()
 	{
 		std::lock_guard<std::mutex> guard(lock_);
 
+		ops_.swap(ended_ops_);
+	}
+	for (struct weft_op *op : ended_ops_)
+		weft_op_free(op);
+	ended_ops_.clear();
+	/* A cancel may end a pause from here on, and come here as well. */
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
 		again = plan_round(&pause);
 		outcome = outcome_;
 		more = to_notify_ && outcome == SUCCESS;
@@ -411,13 +420,11 @@ void Transfer::finish()
 			pending_ = 1;
 		else
 			self_.reset();
-		ops_.swap(ended_ops_);
 	}
-	for (struct weft_op *op : ended_ops_)
-		weft_op_free(op);
-	ended_ops_.clear();
-	if (again) {
+	if (again && pause.count()) {
 		connection_->line().wait(self, pause);
+	} else if (again) {
+		connection_->line().go_on(self);
 	} else if (more) {
 		notify();
 		drop();
