@@ -221,6 +221,9 @@ static void begin(struct wf_server_call *s)
 	/* Attachments of a call that is given up may never come. */
 	if (s->request.partial && !atomic_load(&s->cancelled))
 		return;
+	/* The last attachment may come all the same, when hand_over() is due already. */
+	if (!wf_list_empty(&s->notice.node))
+		return;
 	s->notice.run = hand_over;
 	wf_loop_defer(&s->serving->transfer->engine->loop, &s->notice);
 }

@@ -18,9 +18,11 @@
 #define S WF_NS_PER_S
 #define SMALL 100
 #define BIG (3 * MIB + 17)
+#define LONG (300 * KIB) /* pulled, by one read */
 #define LONG_NS (20 * S)
+#define CALLBACKS 100 /* more than run in three turns */
 
-static uint8_t source[BIG];
+static uint8_t source[BIG], taken_bytes[SMALL];
 
 static void open_world(enum wf_world_shape shape)
 {
@@ -899,6 +901,81 @@ static void a_caller_that_gives_up_while_some_are_missing_is_forgotten(void **st
 	wf_world_end();
 }
 
+static bool has_come(void *ctx)
+{
+	(void)ctx;
+	return wf_world_count(1).served;
+}
+
+/* Turn node 1 until bytes of the request of @call, which has come, are on their way there. */
+static void begin_to_read(const struct wf_flight *call)
+{
+	const struct wf_buffer *request = &call->op->call.call.request;
+
+	for (unsigned i = 0; !wf_fake_is_read(request->at, LONG); i++) {
+		assert_true(i < 1000);
+		wf_fake_clock_set(wf_clock_now() + WF_NS_PER_US);
+		wf_world_poll(1);
+	}
+}
+
+/* Let node 1 have more callbacks to run than it runs in three turns. */
+static void queue_callbacks(struct wf_flight *receives)
+{
+	for (unsigned i = 0; i < CALLBACKS; i++) {
+		wf_flight_receive(&receives[i], 1, 0, i, taken_bytes, SMALL, 0);
+		weft_cancel(receives[i].op);
+	}
+	assert_int_equal(receives[0].outcomes, 0);
+}
+
+/*
+ * The server has given the call up when the read ends, and the last attachment comes before the
+ * callbacks of that turn are through.
+ */
+static void a_call_that_is_given_up_before_its_request_is_there_ends_once(void **state)
+{
+	struct wf_flight call, attached, receives[CALLBACKS];
+	struct weft_send_options options = sending(&attached, 0);
+	struct weft_tensor t = columns_of();
+	ProtobufCService *service;
+
+	(void)state;
+	setenv("WEFT_POOL_BYTES", "4M", 1);
+	open_world(WF_WORLD_CONNECTED);
+	wf_world_connect(0, 1);
+	served = NULL;
+	wf_world_on_request(keep);
+	take_pool(); /* where the attachment is to be gathered */
+	service = open_call(&call, 50 * MS);
+	assert_int_equal(weft_call_attach(call.op, &t, &options, &attached.op), 0);
+	invoke(service, &call, LONG);
+	assert_true(wf_world_run(has_come, NULL, S));
+	begin_to_read(&call);
+	wf_world_hold_way(0, 1, true);
+	wf_fake_knobs()->slow = 1000;
+	wf_fake_knobs()->slow_ns = 100 * MS; /* for the attachment, which leaves now */
+	give_pool();
+	wf_flight_land(&call, 1, S);
+	assert_int_equal(call.status, WEFT_DEADLINE_EXCEEDED);
+	wf_world_pass(10 * MS); /* the server's deadline passes, too */
+	wf_fake_knobs()->slow = 0;
+	queue_callbacks(receives);
+	wf_world_hold_way(0, 1, false);
+	wf_world_poll(1); /* the read ends */
+	assert_int_equal(wf_world_count(1).served, 1);
+	wf_fake_clock_set(wf_clock_now() + 100 * MS);
+	wf_world_poll(1); /* the attachment comes */
+	wf_flight_land(receives, CALLBACKS, S);
+	assert_null(served);
+	assert_int_equal(wf_world_count(1).served, 0);
+	assert_int_equal(wf_world_count(1).served_ended[WEFT_DEADLINE_EXCEEDED], 1);
+	wf_flight_free(receives, CALLBACKS);
+	wf_flight_free(&call, 1);
+	wf_flight_free(&attached, 1);
+	wf_world_end();
+}
+
 static void an_attachment_that_is_given_up_before_it_could_be_sent_is_missed(void **state)
 {
 	struct wf_flight call, attached, taken;
@@ -1357,6 +1434,7 @@ int main(void)
 		cmocka_unit_test(a_handler_hears_of_a_cancel_while_it_receives),
 		cmocka_unit_test(a_call_is_not_handled_before_all_has_come),
 		cmocka_unit_test(a_caller_that_gives_up_while_some_are_missing_is_forgotten),
+		cmocka_unit_test(a_call_that_is_given_up_before_its_request_is_there_ends_once),
 		cmocka_unit_test(an_attachment_that_is_given_up_before_it_could_be_sent_is_missed),
 		cmocka_unit_test(an_attachment_whose_terms_the_link_does_not_meet_is_missed),
 		cmocka_unit_test(
