@@ -54,12 +54,13 @@ static int attach(struct weft_node *node, struct weft_peer *peer, struct wf_work
 	return 0;
 }
 
-/* Give @fresh, which is in its message's list, to a caller who wants it in *@op. */
+/* Put @fresh, which is in its message's list, into *@op.  @op NULL: as wf_op_launch() says. */
 static void hand_out(struct weft_op *fresh, struct weft_op **op)
 {
+	fresh->entry.sole = !op && wf_op_queue(fresh);
 	if (op)
 		*op = fresh;
-	else
+	else if (!fresh->entry.sole)
 		wf_op_put(fresh);
 }
 

@@ -220,6 +220,8 @@ void wf_attachments_forget(struct wf_list *attached)
 		struct weft_op *op = op_of(node);
 
 		if (!op->owner) {
+			if (op->entry.sole)
+				wf_op_put(op); /* nothing comes out of the queue any more */
 			wf_op_put(op);
 			continue;
 		}

@@ -1205,6 +1205,116 @@ static void receive_of(struct wf_flight *read, unsigned index, struct wf_flight 
 	assert_int_equal(weft_op_receive(read->op, index, NULL, &options, &f->op), 0);
 }
 
+/* Completion queues of both nodes, for attachments of which nobody has the handle. */
+static struct weft_queue *queues[2];
+
+static void open_queues(void)
+{
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(weft_queue_open(wf_world_node(i), &queues[i]), 0);
+}
+
+static struct weft_send_options telling(struct weft_queue *queue)
+{
+	struct weft_send_options options = { .size = sizeof(options), .flags = WEFT_SNAPSHOT };
+
+	options.op = (struct weft_op_options){
+		.size = sizeof(struct weft_op_options), .queue = queue, .arg = source,
+	};
+	return options;
+}
+
+static bool is_told(void *ctx)
+{
+	return !wf_list_empty(&((struct weft_queue *)ctx)->ended);
+}
+
+/* The attachment comes out of @queue, and is the last that names the queue. */
+static void assert_comes_out(struct weft_queue *queue, enum weft_status status)
+{
+	struct weft_op *op;
+
+	assert_true(wf_world_run(is_told, queue, S));
+	assert_int_equal(weft_queue_next(queue, &op, 1, 0), 1);
+	assert_ptr_equal(weft_op_arg(op), source);
+	assert_int_equal(weft_op_status(op), status);
+	assert_int_equal(atomic_load(&op->refs), 1);
+	weft_op_free(op);
+	assert_int_equal(atomic_load(&queue->refs), 1);
+}
+
+static void an_attachment_without_a_handle_comes_out_of_its_queue(void **state)
+{
+	struct weft_send_options options;
+	struct wf_flight call, write;
+	struct weft_stream *stream;
+	int64_t small = SMALL;
+	struct weft_tensor t = row(source, &small);
+	ProtobufCService *service;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	open_queues();
+	options = telling(queues[0]);
+	service = open_kept_call(&call);
+	assert_int_equal(weft_call_attach(call.op, &t, &options, NULL), 0);
+	invoke(service, &call, SMALL);
+	assert_true(wf_world_run(is_served, NULL, S));
+	options = telling(queues[1]);
+	assert_int_equal(weft_served_attach(served, &t, &options, NULL), 0);
+	answer();
+	wf_flight_land(&call, 1, S);
+	assert_int_equal(call.status, WEFT_OK);
+	assert_comes_out(queues[0], WEFT_OK);
+	assert_comes_out(queues[1], WEFT_OK);
+	wf_flight_free(&call, 1);
+
+	options = telling(queues[0]);
+	open_streams(&call, &stream);
+	assert_int_equal(weft_stream_attach(stream, &t, &options, NULL), 0);
+	wf_flight_write(&write, stream, source, SMALL, 0);
+	wf_flight_land(&write, 1, S);
+	assert_comes_out(queues[0], WEFT_OK);
+	weft_stream_finish(serving, WEFT_OK, NULL);
+	wf_flight_land(&call, 1, S);
+	wf_flight_free(&call, 1);
+	wf_flight_free(&write, 1);
+	weft_stream_close(stream);
+	for (unsigned i = 0; i < 2; i++)
+		weft_queue_close(queues[i]);
+	wf_world_end();
+}
+
+/* The call is freed, or first its node closes; the attachment names a queue, and has no handle. */
+static void an_attachment_of_a_call_that_is_never_invoked_leaves_its_queue(void **state)
+{
+	struct weft_send_options options;
+	struct wf_flight call;
+	int64_t small = SMALL;
+	struct weft_tensor t = row(source, &small);
+
+	(void)state;
+	for (unsigned closes = 0; closes < 2; closes++) {
+		open_world(WF_WORLD_CONNECTED);
+		open_queues();
+		options = telling(queues[0]);
+		(void)open_call(&call, LONG_NS);
+		assert_int_equal(weft_call_attach(call.op, &t, &options, NULL), 0);
+		if (closes)
+			wf_world_leave(0);
+		wf_flight_free(&call, 1);
+		if (!closes)
+			assert_comes_out(queues[0], WEFT_CANCELLED);
+		assert_int_equal(atomic_load(&queues[0]->refs), 1);
+		for (unsigned i = 0; i < 2; i++)
+			weft_queue_close(queues[i]);
+		if (closes)
+			(void)wf_world_close();
+		else
+			wf_world_end();
+	}
+}
+
 #define MESSAGES 6
 
 /* Two beside each: a short and a long tensor, of a message that is short, or long. */
@@ -1443,6 +1553,8 @@ int main(void)
 		cmocka_unit_test(a_message_has_so_many_attachments_at_most),
 		cmocka_unit_test(a_call_that_is_never_invoked_ends_what_was_attached),
 		cmocka_unit_test(operations_outlive_their_node),
+		cmocka_unit_test(an_attachment_without_a_handle_comes_out_of_its_queue),
+		cmocka_unit_test(an_attachment_of_a_call_that_is_never_invoked_leaves_its_queue),
 		cmocka_unit_test(tensors_travel_beside_messages_both_ways),
 		cmocka_unit_test(
 			an_attachment_of_a_stream_ends_by_its_own_deadline_before_its_message_leaves),
