@@ -110,12 +110,14 @@ static void fail(struct weft_op *op, const struct wf_error *e)
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
-/* Set @e if the invocation has found that @op can't begin. */
+/* Set @e if @op can't begin: the invocation has found that, or a cancel came before it. */
 static int check_invoked(const struct weft_op *op, struct wf_error *e)
 {
 	if (wf_reason_get(&op->outcome.error, e))
 		return e->code;
-	if (!op->call.packed)
+	if (atomic_load(&op->cancel_asked))
+		wf_error_set(e, -ECANCELED, "it was cancelled");
+	else if (!op->call.packed)
 		wf_error_set(e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
 			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
 			     (size_t)WF_CALL_BYTES_MOST);

@@ -29,6 +29,7 @@ struct witness {
 	enum weft_status served_status, ended_status;
 	uint64_t took_ns;
 	bool had_parent;
+	bool cancels; /* each call that begins */
 	int added;
 };
 
@@ -101,6 +102,8 @@ static enum weft_status begin(void *arg, struct weft_op *op, struct weft_served 
 	tell(w, "begin");
 	if (w->key)
 		w->added = weft_call_add_metadata(op, &pair, 1);
+	if (w->cancels)
+		weft_cancel(op);
 	*message = w->message;
 	return w->begins;
 }
@@ -316,6 +319,32 @@ static void a_call_that_is_refused_at_home_sends_nothing(void **state)
 	close_world();
 }
 
+static void a_call_that_an_interceptor_cancels_sends_nothing(void **state)
+{
+	struct weft_stream *stream;
+	struct wf_flight f[2];
+	uint64_t before;
+
+	(void)state;
+	open_world(true);
+	wf_world_connect(0, 1);
+	wf_world_pass(100 * MS);
+	before = wf_world_count(0).frames_sent;
+	witnesses[0].cancels = true;
+	wf_flight_call(&f[0], 0, 1, "x", 1, S);
+	wf_flight_open(&f[1], 0, 1, S, &stream);
+	wf_flight_land(f, 2, S / 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(f[i].status, WEFT_CANCELLED);
+		assert_int_equal(weft_op_executed(f[i].op), WEFT_EXECUTED_NO);
+	}
+	assert_int_equal(wf_world_count(0).frames_sent, before);
+	assert_int_equal(witnesses[1].ended_status, WEFT_CANCELLED);
+	wf_flight_free(f, 2);
+	weft_stream_close(stream);
+	close_world();
+}
+
 static void metadata_that_is_added_comes_after_that_of_the_call(void **state)
 {
 	const struct weft_metadata own = { "own", "1", 1 };
@@ -513,6 +542,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_call_is_told_when_nobody_waits_for_it),
 		cmocka_unit_test(the_end_of_a_call_is_told_when_its_node_closes),
 		cmocka_unit_test(a_call_that_is_refused_at_home_sends_nothing),
+		cmocka_unit_test(a_call_that_an_interceptor_cancels_sends_nothing),
 		cmocka_unit_test(metadata_that_is_added_comes_after_that_of_the_call),
 		cmocka_unit_test(metadata_that_breaks_a_rule_is_not_added),
 		cmocka_unit_test(a_child_call_passes_on_what_its_parent_came_with),

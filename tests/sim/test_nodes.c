@@ -10,6 +10,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -369,6 +370,75 @@ static void replies_leave_while_more_calls_are_answered(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Open a call of @from to @to that is not invoked yet; @parent may be NULL. */
+static ProtobufCService *open_call(struct wf_flight *f, unsigned from, unsigned to,
+				   struct weft_served *parent)
+{
+	struct weft_call_options options = { .size = sizeof(options), .parent = parent };
+	ProtobufCService *service;
+
+	options.op = wf_flight_begin(f, 0);
+	assert_int_equal(weft_call_open(wf_world_stub(from, to), &options, &service, &f->op), 0);
+	return service;
+}
+
+/* The call @f, invoked by @service, was cancelled before: nothing leaves node @from. */
+static void assert_sends_nothing(struct wf_flight *f, unsigned from, ProtobufCService *service)
+{
+	const Sim__Bytes question = SIM__BYTES__INIT;
+	uint64_t before = wf_world_count(from).frames_sent;
+
+	sim__mirror__reflect(service, &question, NULL, NULL);
+	wf_flight_land(f, 1, S);
+	assert_int_equal(f->status, WEFT_CANCELLED);
+	assert_int_equal(weft_op_executed(f->op), WEFT_EXECUTED_NO);
+	assert_int_equal(wf_world_count(from).frames_sent, before);
+	wf_flight_free(f, 1);
+}
+
+static void a_call_that_is_cancelled_before_it_is_invoked_sends_nothing(void **state)
+{
+	ProtobufCService *service;
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	service = open_call(&f, 0, 1, NULL);
+	weft_cancel(f.op);
+	wf_world_pass(100 * MS);
+	assert_sends_nothing(&f, 0, service);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void *parent;
+
+static void keep_parent(unsigned number, void *call)
+{
+	(void)number;
+	parent = call;
+}
+
+static void a_call_whose_parent_is_given_up_before_it_is_invoked_sends_nothing(void **state)
+{
+	ProtobufCService *service;
+	struct wf_flight f, child;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_on_request(keep_parent);
+	wf_flight_call(&f, 0, 1, source, SMALL, 0);
+	wf_world_pass(100 * MS);
+	service = open_call(&child, 1, 0, parent);
+	weft_cancel(f.op);
+	wf_flight_land(&f, 1, S);
+	wf_world_pass(100 * MS);
+	assert_sends_nothing(&child, 1, service);
+	wf_world_answer(parent, NULL, 0);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Where registering is dear: memory of the pool is registered once, other memory each time. */
 static void registrations_are_kept_for_the_pool_and_counted(void **state)
 {
@@ -480,6 +550,8 @@ int main(void)
 		cmocka_unit_test(an_idle_link_sends_at_once_and_a_busy_one_packs),
 		cmocka_unit_test(a_callbacks_messages_leave_with_those_that_led_to_it),
 		cmocka_unit_test(replies_leave_while_more_calls_are_answered),
+		cmocka_unit_test(a_call_that_is_cancelled_before_it_is_invoked_sends_nothing),
+		cmocka_unit_test(a_call_whose_parent_is_given_up_before_it_is_invoked_sends_nothing),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
 		cmocka_unit_test(a_closing_node_says_goodbye),
