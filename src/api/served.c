@@ -11,6 +11,7 @@
 #include "core/streaming.h"
 #include "core/worker.h"
 #include "rpc/reply.h"
+#include "util/status.h"
 #include "wire/pair.h"
 
 struct weft_served *weft_served(void *closure_data)
@@ -52,8 +53,7 @@ void weft_served_defer(struct weft_served *call)
 void weft_served_fail(struct weft_served *call, enum weft_status status, const char *message)
 {
 	if (!WF_NEED(call))
-		wf_reply_submit(wf_worker_served(call), status == WEFT_OK ? WEFT_UNKNOWN : status,
-				message, NULL);
+		wf_reply_submit(wf_worker_served(call), wf_status_failure(status), message, NULL);
 }
 
 const struct weft_metadata *weft_served_metadata(struct weft_served *call, size_t *count)

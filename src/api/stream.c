@@ -8,6 +8,7 @@
 #include "core/streaming.h"
 #include "core/stub.h"
 #include "rpc/reply.h"
+#include "util/status.h"
 
 int weft_stream_open(struct weft_stub *stub, const char *method,
 		     const struct weft_call_options *options, struct weft_stream **stream,
@@ -89,7 +90,9 @@ int weft_serve_streams(struct weft_node *node, ProtobufCService *service,
 void weft_stream_finish(struct weft_stream *stream, enum weft_status status, const char *message)
 {
 	if (!WF_NEED(stream) && stream->served)
-		wf_reply_submit(stream->served, status, message, NULL);
+		wf_reply_submit(stream->served,
+				status == WEFT_OK ? status : wf_status_failure(status), message,
+				NULL);
 }
 
 struct weft_served *weft_stream_served(struct weft_stream *stream)

@@ -14,12 +14,6 @@
 #include "util/clock.h"
 #include "util/status.h"
 
-/* Make the status of a hook that refused a failure: others become WEFT_UNKNOWN. */
-static enum weft_status refusal(enum weft_status said)
-{
-	return said > WEFT_OK && said <= WEFT_UNAUTHENTICATED ? said : WEFT_UNKNOWN;
-}
-
 int wf_intercept_open(struct weft_node *node, const struct weft_interceptor *const *given)
 {
 	unsigned count = 0;
@@ -82,7 +76,7 @@ void wf_intercept_begin(struct weft_op *op)
 	op->call.intercepted.asking = false;
 	if (status == WEFT_OK)
 		return;
-	wf_error_set(&e, wf_status_code(refusal(status)), "%s",
+	wf_error_set(&e, wf_status_code(wf_status_failure(status)), "%s",
 		     message ? message : "an interceptor of this node refuses the call");
 	wf_reason_keep(&op->outcome.error, &e);
 }
@@ -130,7 +124,7 @@ enum weft_status wf_intercept_admit(struct wf_server_call *s, const char **messa
 		return status;
 	if (!*message)
 		*message = "an interceptor of the server refuses the call";
-	return refusal(status);
+	return wf_status_failure(status);
 }
 
 void wf_intercept_served(struct wf_server_call *s, enum weft_status status)

@@ -59,6 +59,11 @@ int wf_status_code(enum weft_status status)
 	return -ENOMSG; /* WEFT_UNKNOWN, and numbers that are no status */
 }
 
+enum weft_status wf_status_failure(enum weft_status said)
+{
+	return said > WEFT_OK && said <= WEFT_UNAUTHENTICATED ? said : WEFT_UNKNOWN;
+}
+
 const char *wf_status_name(enum weft_status status)
 {
 	static const char *const names[] = {

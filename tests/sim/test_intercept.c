@@ -520,6 +520,47 @@ static void ends_are_counted_by_status(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* What handlers end their calls with. */
+static enum weft_status said;
+
+static void fail_as_said(unsigned number, void *call)
+{
+	(void)number;
+	weft_served_fail(call, said, "x");
+}
+
+static void finish_as_said(unsigned number, struct weft_stream *stream)
+{
+	(void)number;
+	weft_stream_finish(stream, said, "x");
+}
+
+static void a_status_of_a_handler_that_is_none_is_unknown(void **state)
+{
+	static const int numbers[] = { WEFT_UNAUTHENTICATED + 1, 99, -1 };
+	struct weft_stream *stream;
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_on_request(fail_as_said);
+	wf_world_on_stream(finish_as_said);
+	said = WEFT_OK;
+	call(WEFT_UNKNOWN);
+	for (size_t i = 0; i < WF_COUNT(numbers); i++) {
+		said = (enum weft_status)numbers[i];
+		call(WEFT_UNKNOWN);
+		wf_flight_open(&f, 0, 1, S, &stream);
+		wf_flight_land(&f, 1, S);
+		assert_int_equal(f.status, WEFT_UNKNOWN);
+		wf_flight_free(&f, 1);
+		weft_stream_close(stream);
+	}
+	wf_world_pass(10 * MS);
+	assert_int_equal(wf_world_count(1).served_ended[WEFT_UNKNOWN], 1 + 2 * WF_COUNT(numbers));
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void options_of_another_size_are_refused(void **state)
 {
 	static const struct weft_interceptor none = { 0 };
@@ -547,6 +588,7 @@ int main(void)
 		cmocka_unit_test(metadata_that_breaks_a_rule_is_not_added),
 		cmocka_unit_test(a_child_call_passes_on_what_its_parent_came_with),
 		cmocka_unit_test(ends_are_counted_by_status),
+		cmocka_unit_test(a_status_of_a_handler_that_is_none_is_unknown),
 		cmocka_unit_test(options_of_another_size_are_refused),
 	};
 
