@@ -239,8 +239,9 @@ static bool begun(const struct weft_op *op)
 /* Free a call that nobody waits for, and that was never invoked. */
 static void let_go(struct weft_op *op)
 {
+	/* Without wf_op_free(), which would wait until the queue has parted from the node. */
 	if (op->call.detached && !op->call.begun)
-		wf_op_free(op);
+		wf_op_drop(op);
 }
 
 /* Attempts, attachments of the request, and the stream all count as progress of a call. */

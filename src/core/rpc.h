@@ -26,7 +26,7 @@ struct wf_op_call {
 	bool reply_compressed;    /* the reply was compressed */
 	ProtobufCService service; /* for weft_call_open: one invocation */
 	bool begun;
-	bool detached;            /* nobody waits for the operation: freed when it is invoked */
+	bool detached;            /* the caller has no handle: freed by the invocation, or the queue's */
 	struct wf_intercept_call intercepted;
 	struct weft_stream *stream; /* NULL: none; the rpc floor's reference keeps it */
 	uint8_t *metadata;        /* for the server */

@@ -112,7 +112,8 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 	}
 	if (op->call.begun)
 		return; /* only one invocation, as weft_call_open says */
-	detached = op->call.detached; /* the closure of any other call may free it */
+	/* Any other call's closure, or taker from the queue, may free the call. */
+	detached = op->call.detached && !op->entry.sole;
 	invoke(op, service->descriptor, method, input, closure, closure_data);
 	if (detached)
 		wf_op_free(op);
@@ -131,6 +132,7 @@ int wf_stub_call(struct weft_stub *stub, const struct weft_call_options *options
 	fresh->call.service.destroy = destroy_nothing;
 	*service = &fresh->call.service;
 	fresh->call.detached = !op;
+	fresh->entry.sole = !op && wf_op_queue(fresh);
 	if (op)
 		*op = fresh;
 	return 0;

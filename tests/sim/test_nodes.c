@@ -10,6 +10,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include "core/completion_queue.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
@@ -439,6 +440,61 @@ static void a_call_whose_parent_is_given_up_before_it_is_invoked_sends_nothing(v
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* A call of node 0 to node 1 without a handle, which names @queue. */
+static ProtobufCService *open_queued_call(struct weft_queue **queue)
+{
+	struct weft_call_options options = { .size = sizeof(options) };
+	ProtobufCService *service;
+
+	assert_int_equal(weft_queue_open(wf_world_node(0), queue), 0);
+	options.op = (struct weft_op_options){
+		.size = sizeof(options.op), .queue = *queue, .arg = source,
+	};
+	assert_int_equal(weft_call_open(wf_world_stub(0, 1), &options, &service, NULL), 0);
+	assert_int_equal(atomic_load(&(*queue)->refs), 2);
+	return service;
+}
+
+static bool has_some(void *ctx)
+{
+	return !wf_list_empty(&((struct weft_queue *)ctx)->ended);
+}
+
+static void a_call_without_a_handle_comes_out_of_its_queue(void **state)
+{
+	const Sim__Bytes question = SIM__BYTES__INIT;
+	ProtobufCService *service;
+	struct weft_queue *queue;
+	struct weft_op *op;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	service = open_queued_call(&queue);
+	sim__mirror__reflect(service, &question, NULL, NULL);
+	assert_true(wf_world_run(has_some, queue, S));
+	assert_int_equal(weft_queue_next(queue, &op, 1, 0), 1);
+	assert_ptr_equal(weft_op_arg(op), source);
+	assert_int_equal(weft_op_status(op), WEFT_OK);
+	assert_non_null(weft_call_reply(op));
+	weft_op_free(op);
+	assert_int_equal(atomic_load(&queue->refs), 1);
+	weft_queue_close(queue);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_call_without_a_handle_that_is_never_invoked_goes_with_its_node(void **state)
+{
+	struct weft_queue *queue;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	(void)open_queued_call(&queue);
+	wf_world_leave(0);
+	assert_int_equal(atomic_load(&queue->refs), 1);
+	weft_queue_close(queue);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Where registering is dear: memory of the pool is registered once, other memory each time. */
 static void registrations_are_kept_for_the_pool_and_counted(void **state)
 {
@@ -552,6 +608,8 @@ int main(void)
 		cmocka_unit_test(replies_leave_while_more_calls_are_answered),
 		cmocka_unit_test(a_call_that_is_cancelled_before_it_is_invoked_sends_nothing),
 		cmocka_unit_test(a_call_whose_parent_is_given_up_before_it_is_invoked_sends_nothing),
+		cmocka_unit_test(a_call_without_a_handle_comes_out_of_its_queue),
+		cmocka_unit_test(a_call_without_a_handle_that_is_never_invoked_goes_with_its_node),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
 		cmocka_unit_test(a_closing_node_says_goodbye),
