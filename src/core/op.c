@@ -257,10 +257,16 @@ static void free_op(struct weft_op *op)
 	pthread_mutex_unlock(&node->lock);
 }
 
+/* Is @op a call that ends with another one?  A reference may be counted while there is one. */
+static bool is_child(const struct weft_op *op)
+{
+	return op->class->kind == WF_OP_CALL && op->call.child.is_child;
+}
+
 void wf_op_put(struct weft_op *op)
 {
-	/* Nobody else can count the last reference, which spares an atomic operation. */
-	if (atomic_load_explicit(&op->refs, memory_order_acquire) == 1 ||
+	/* But for a child's nobody else can count the last reference: no atomic operation is needed. */
+	if ((atomic_load_explicit(&op->refs, memory_order_acquire) == 1 && !is_child(op)) ||
 	    atomic_fetch_sub(&op->refs, 1) == 1)
 		free_op(op);
 }
