@@ -126,6 +126,12 @@ static int check_invoked(const struct weft_op *op, struct wf_error *e)
 	return e->code;
 }
 
+/* Check that the peer of @link takes @call: one that drains knows calls that it is handling. */
+static int check_drain(const struct wf_call *call, const struct wf_link *link, struct wf_error *e)
+{
+	return call->incarnation ? 0 : wf_drain_check(link, e);
+}
+
 static void start(struct weft_op *op)
 {
 	struct wf_call *call = &op->call.call;
@@ -147,7 +153,7 @@ static void start(struct weft_op *op)
 	wf_retry_begin(op);
 	if (op->time.deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-	} else if (!wf_peer_link(op->peer, op->worker, &link, &e) && !wf_drain_check(link, &e)) {
+	} else if (!wf_peer_link(op->peer, op->worker, &link, &e) && !check_drain(call, link, &e)) {
 		op->call.running = true;
 		atomic_fetch_add(&op->refs, 1);
 		if (!wf_call_start(&op->worker->calls, link, call)) {

@@ -735,7 +735,8 @@ int wf_server_call_begin(struct wf_server_calls *serving, struct wf_link *link,
 	wf_link_record(link, WF_RECORDER_SERVE, s->call, c.body.bytes);
 	if (s->deadline_ns != UINT64_MAX)
 		wf_loop_timer(&engine->loop, &s->timer, s->deadline_ns, deadline);
-	if (serving->draining)
+	/* An attempt whose handler has begun before is no new call. */
+	if (serving->draining && !(s->again.request_id && wf_dedup_is_known(s)))
 		refuse_draining(s);
 	else
 		take_request(s, &c);

@@ -782,6 +782,38 @@ static void an_attempt_finds_the_server_that_comes_after_one_that_drains(void **
 	wf_world_end();
 }
 
+/* The caller hears that the server drains with the next attempt, or before it. */
+static void an_attempt_finds_its_handler_at_a_server_that_drains(void **state)
+{
+	struct weft_retry retry = policy_of(9, UNAVAILABLE, false);
+	struct wf_flight f, ping;
+
+	(void)state;
+	retry.pause_ns = retry.pause_max_ns = 2 * S;
+	for (unsigned before = 0; before < 2; before++) {
+		open_world(WF_WORLD_CONNECTED);
+		begin_and_part(&f, &retry, 10, 8 * S);
+		wf_world_pass(S);
+		assert_int_equal(weft_node_drain(wf_world_node(1), 0), -ETIMEDOUT);
+		wf_world_part(0, 1, false);
+		if (before) {
+			wf_flight_ping(&ping, 0, 1, S);
+			wf_flight_land(&ping, 1, S);
+			assert_int_equal(ping.status, WEFT_OK);
+			wf_flight_free(&ping, 1);
+			assert_int_equal(repeated(), 0);
+		}
+		land(&f, WEFT_OK);
+		assert_in_range(wf_flight_ns(&f), 8 * S, 8 * S + 100 * MS);
+		assert_int_equal(wf_world_served(1), 1);
+		assert_int_equal(repeated(), 1);
+		wf_world_pass(100 * MS);
+		assert_int_equal(weft_node_drain(wf_world_node(1), 0), 0);
+		wf_flight_free(&f, 1);
+		wf_world_end();
+	}
+}
+
 static void a_dump_counts_the_replies_that_are_kept(void **state)
 {
 	struct weft_retry retry = policy_of(9, UNAVAILABLE, false);
@@ -929,6 +961,7 @@ int main(void)
 		cmocka_unit_test(a_caller_comes_back_to_the_worker_that_knows_his_request),
 		cmocka_unit_test(an_attempt_takes_no_place_beside_the_handler_that_it_joins),
 		cmocka_unit_test(an_attempt_finds_the_server_that_comes_after_one_that_drains),
+		cmocka_unit_test(an_attempt_finds_its_handler_at_a_server_that_drains),
 		cmocka_unit_test(a_dump_counts_the_replies_that_are_kept),
 		cmocka_unit_test(no_request_is_handled_twice_whatever_is_cut),
 		cmocka_unit_test(a_policy_that_makes_no_sense_is_refused),
