@@ -121,9 +121,35 @@ static void mark(struct wf_retry *r, enum weft_executed executed)
 	call->incarnation = r->incarnation;
 }
 
+/* Add the number of earlier attempts to the metadata; without memory it is left out. */
+static void say_attempts(struct weft_op *op)
+{
+	struct wf_retry *r = op->call.retry;
+	struct wf_call *call = &op->call.call;
+	char text[12];
+	struct wf_pair pair = { .key = (const uint8_t *)"weft-attempts", .key_bytes = 13,
+				.value = (const uint8_t *)text };
+	uint32_t own_bytes = r->failed == 1 ? call->metadata_bytes : r->metadata_bytes;
+	struct wf_bytes_writer w;
+	uint32_t bytes;
+	uint8_t *at;
+
+	r->metadata_bytes = own_bytes;
+	pair.value_bytes = (uint32_t)snprintf(text, sizeof(text), "%u", r->failed);
+	bytes = (uint32_t)wf_pair_bytes(&pair);
+	if (wf_metadata_grow(op, own_bytes, bytes, &at))
+		return;
+	w = wf_bytes_writer(at, bytes);
+	wf_pair_put(&w, &pair);
+}
+
+/* Begin the next attempt, which may move to another worker, and then begins there once more. */
 static void next(struct wf_retry *r)
 {
 	r->waiting = false;
+	wf_counters_add(&r->op->worker->engine.counters.calls_repeated, 1);
+	wf_notes_forget(r->op);
+	say_attempts(r->op);
 	wf_op_again(r->op);
 }
 
@@ -189,39 +215,6 @@ void wf_retry_stop(struct weft_op *op, const struct wf_error *e)
 bool wf_retry_waits(const struct weft_op *op)
 {
 	return op->call.retry && op->call.retry->waiting;
-}
-
-/* Add the number of earlier attempts to the metadata; without memory it is left out. */
-static void say_attempts(struct weft_op *op)
-{
-	struct wf_retry *r = op->call.retry;
-	struct wf_call *call = &op->call.call;
-	char text[12];
-	struct wf_pair pair = { .key = (const uint8_t *)"weft-attempts", .key_bytes = 13,
-				.value = (const uint8_t *)text };
-	uint32_t own_bytes = r->failed == 1 ? call->metadata_bytes : r->metadata_bytes;
-	struct wf_bytes_writer w;
-	uint32_t bytes;
-	uint8_t *at;
-
-	r->metadata_bytes = own_bytes;
-	pair.value_bytes = (uint32_t)snprintf(text, sizeof(text), "%u", r->failed);
-	bytes = (uint32_t)wf_pair_bytes(&pair);
-	if (wf_metadata_grow(op, own_bytes, bytes, &at))
-		return;
-	w = wf_bytes_writer(at, bytes);
-	wf_pair_put(&w, &pair);
-}
-
-void wf_retry_begin(struct weft_op *op)
-{
-	struct wf_retry *r = op->call.retry;
-
-	if (!r || !r->failed)
-		return;
-	wf_counters_add(&op->worker->engine.counters.calls_repeated, 1);
-	wf_notes_forget(op);
-	say_attempts(op);
 }
 
 void wf_retry_describe(const struct weft_op *op, char *text, size_t bytes)

@@ -28,8 +28,6 @@ int wf_retry_open(struct weft_op *op, const struct weft_retry *given);
 
 /* All functions below are harmless for a call without retries.  Threads: owner. */
 
-/* Begin an attempt. */
-void wf_retry_begin(struct weft_op *op);
 /* Returns whether there is to be another attempt after one that failed with @e. */
 bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
 /* Note that all that the last attempt held is free. */

@@ -150,7 +150,6 @@ static void start(struct weft_op *op)
 	call->stream = op->call.stream ? &op->call.stream->stream : NULL;
 	call->deadline_ns = op->time.deadline_ns;
 	call->terms = op->terms;
-	wf_retry_begin(op);
 	if (op->time.deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
 	} else if (!wf_peer_link(op->peer, op->worker, &link, &e) && !check_drain(call, link, &e)) {

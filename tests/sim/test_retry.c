@@ -733,6 +733,40 @@ static void a_caller_comes_back_to_the_worker_that_knows_his_request(void **stat
 	wf_world_end();
 }
 
+/* The server's next life is a stranger at another worker when the second attempt begins. */
+static void an_attempt_that_moves_says_once_how_many_came_before(void **state)
+{
+	struct weft_retry retry = policy_of(2, UNAVAILABLE, true);
+	struct wf_flight f, ping;
+	unsigned moves = 0;
+
+	(void)state;
+	wf_world_set_workers(3);
+	open_world(WF_WORLD_CONNECTED);
+	for (unsigned i = 1; i <= 6; i++) {
+		const struct wf_worker *first;
+
+		answer_ns = 20 * S;
+		begin(&f, &retry, 10, 20 * S);
+		wf_world_pass(WAY_NS);
+		first = f.op->worker;
+		wf_world_kill(1);
+		wf_world_restart(1);
+		answer_ns = 0;
+		wf_flight_ping(&ping, 1, 0, S);
+		wf_flight_land(&ping, 1, S);
+		assert_int_equal(repeated(), i - 1);
+		land(&f, WEFT_OK);
+		moves += f.op->worker != first;
+		assert_string_equal(attempts_said, "1");
+		assert_int_equal(repeated(), i);
+		wf_flight_free(&ping, 1);
+		wf_flight_free(&f, 1);
+	}
+	assert_true(moves);
+	wf_world_end();
+}
+
 static void an_attempt_takes_no_place_beside_the_handler_that_it_joins(void **state)
 {
 	const struct weft_serve_options limits = { .size = sizeof(limits), .calls_max = 1,
@@ -959,6 +993,7 @@ int main(void)
 		cmocka_unit_test(the_same_id_of_another_caller_is_another_request),
 		cmocka_unit_test(the_ids_that_one_server_learns_are_not_those_of_another),
 		cmocka_unit_test(a_caller_comes_back_to_the_worker_that_knows_his_request),
+		cmocka_unit_test(an_attempt_that_moves_says_once_how_many_came_before),
 		cmocka_unit_test(an_attempt_takes_no_place_beside_the_handler_that_it_joins),
 		cmocka_unit_test(an_attempt_finds_the_server_that_comes_after_one_that_drains),
 		cmocka_unit_test(an_attempt_finds_its_handler_at_a_server_that_drains),
