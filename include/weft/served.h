@@ -91,7 +91,8 @@ WEFT_API int weft_served_compressed(struct weft_served *call);
 
 /*
  * Have @tell called once on the worker when the caller cancels, goes away or runs out of time,
- * unless the call has been answered; soon, if the caller has done so already.  Threads: callback.
+ * unless the call has been answered; soon, if the caller has done so already.
+ * Threads: callback, on the handler's worker.
  */
 WEFT_API void weft_served_on_cancel(struct weft_served *call, void (*tell)(void *arg), void *arg);
 
