@@ -10,7 +10,8 @@
 #include "rpc/server_call.h"
 #include "util/status.h"
 
-#define TEXT_BYTES_MAX 4096 /* limit of a failure's message; longer ones are cut */
+/* A caller keeps no more of a failure's message, in a struct wf_error: longer ones are cut. */
+#define TEXT_BYTES_MAX (WF_ERROR_BYTES - 1)
 
 void wf_reply_drop(struct wf_server_call *s)
 {

@@ -495,6 +495,34 @@ static void a_call_without_a_handle_that_is_never_invoked_goes_with_its_node(voi
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* What handlers fail with; as much of it as a caller hears, by weft_rpc(3). */
+#define TOLD_BYTES 479
+static char long_text[TOLD_BYTES + 2];
+
+static void fail_at_length(unsigned number, void *call)
+{
+	(void)number;
+	weft_served_fail(call, WEFT_ABORTED, long_text);
+}
+
+static void the_message_of_a_failure_is_cut_at_its_limit(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_on_request(fail_at_length);
+	for (size_t bytes = TOLD_BYTES - 1; bytes <= TOLD_BYTES + 1; bytes++) {
+		memset(long_text, 'x', bytes);
+		wf_flight_call(&f, 0, 1, source, SMALL, 0);
+		wf_flight_land(&f, 1, S);
+		assert_int_equal(f.status, WEFT_ABORTED);
+		assert_int_equal(strlen(weft_op_message(f.op)), WF_MIN(bytes, TOLD_BYTES));
+		wf_flight_free(&f, 1);
+	}
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Where registering is dear: memory of the pool is registered once, other memory each time. */
 static void registrations_are_kept_for_the_pool_and_counted(void **state)
 {
@@ -610,6 +638,7 @@ int main(void)
 		cmocka_unit_test(a_call_whose_parent_is_given_up_before_it_is_invoked_sends_nothing),
 		cmocka_unit_test(a_call_without_a_handle_comes_out_of_its_queue),
 		cmocka_unit_test(a_call_without_a_handle_that_is_never_invoked_goes_with_its_node),
+		cmocka_unit_test(the_message_of_a_failure_is_cut_at_its_limit),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
 		cmocka_unit_test(a_closing_node_says_goodbye),
