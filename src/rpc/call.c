@@ -149,14 +149,41 @@ static int put_head(struct wf_outgoing *p, const struct wf_body *body)
 	return err;
 }
 
+static void cancel_sent(struct wf_message_control *c, const struct wf_error *e)
+{
+	struct wf_call *call = WF_CONTAINER(c, struct wf_call, cancel);
+
+	(void)e;
+	call->run.cancel_busy = false;
+	try_free(call);
+}
+
+/* Tell the server, which may be handling the call, that nobody waits for its reply. */
+static void send_cancel(struct wf_call *call)
+{
+	struct wf_link *link = wf_link_real(call->link);
+
+	if (!wf_link_greeted(link))
+		return;
+	call->run.cancel_busy = true;
+	call->cancel = (struct wf_message_control){
+		.type = WF_RECORD_CANCEL, .id = call->id, .sent = cancel_sent,
+	};
+	wf_link_control(link, &call->cancel);
+}
+
 static void request_done(struct wf_outgoing *p, const struct wf_error *e)
 {
 	struct wf_call *call = WF_CONTAINER(p, struct wf_call, outgoing);
 
 	call->run.request_busy = false;
 	/* The reply of a server that did not take the request says why. */
-	if (e && !p->refused)
+	if (e && !p->refused && !call->run.ended) {
 		end(call, e, p->sent ? WEFT_EXECUTED_MAYBE : WEFT_EXECUTED_NO, NULL, 0);
+		/* The next attempt, if there is one, is to find the handler. */
+		if (p->sent && !call->run.again)
+			send_cancel(call);
+	}
 	try_free(call);
 }
 
@@ -223,24 +250,6 @@ static void settle(struct wf_call *call)
 	wf_outgoing_stop(&call->outgoing, &e);
 }
 
-static void cancel_sent(struct wf_message_control *c, const struct wf_error *e)
-{
-	struct wf_call *call = WF_CONTAINER(c, struct wf_call, cancel);
-
-	(void)e;
-	call->run.cancel_busy = false;
-	try_free(call);
-}
-
-static void send_cancel(struct wf_call *call, struct wf_link *link)
-{
-	call->run.cancel_busy = true;
-	call->cancel = (struct wf_message_control){
-		.type = WF_RECORD_CANCEL, .id = call->id, .sent = cancel_sent,
-	};
-	wf_link_control(link, &call->cancel);
-}
-
 void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 {
 	struct wf_link *link = wf_link_real(call->link);
@@ -251,8 +260,8 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 
 	/* The reference outlives the call, which may be freed inside. */
 	wf_link_get(link);
-	if (sent && wf_link_greeted(link))
-		send_cancel(call, link);
+	if (sent)
+		send_cancel(call);
 	end(call, e, executed, NULL, 0);
 	if (call->run.reply_busy)
 		wf_pull_stop(&call->pull, e);

@@ -300,6 +300,59 @@ static void strictness_holds_when_the_rail_changes_on_the_way(void **state)
 	change_rails(false, true);
 }
 
+static void *kept; /* a call that is served, and not answered */
+
+static void keep(unsigned number, void *call)
+{
+	(void)number;
+	kept = call;
+}
+
+static bool is_cancelled(void *ctx)
+{
+	(void)ctx;
+	return kept && weft_served_cancelled(kept);
+}
+
+/* The request is in many frames; the rail fails when the first have left, and the server gets all. */
+static void a_handler_hears_that_its_request_has_come_over_a_fallback(void **state)
+{
+	struct weft_call_options options = {
+		.size = sizeof(options), .op = with(WEFT_STRICT_NO_FALLBACK, 0, NULL),
+	};
+	Sim__Bytes question = SIM__BYTES__INIT;
+	ProtobufCService *service;
+	struct weft_op *op, *in, *out;
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_WINDOW", "2", 1), 0);
+	assert_int_equal(setenv("WEFT_FRAME_BYTES", "1K", 1), 0);
+	assert_int_equal(setenv("WEFT_EAGER_BYTES", "64K", 1), 0);
+	kept = NULL;
+	open_both();
+	wf_world_on_request(keep);
+	wf_world_connect(0, 1);
+	in = receive(&nothing, LONG); /* its read is what the rail fails by */
+	out = send(&nothing, LONG);
+	assert_true(wf_world_run(is_read, NULL, S));
+	question.body.data = source;
+	question.body.len = 40 * KIB;
+	assert_int_equal(weft_call_open(wf_world_stub(0, 1), &options, &service, &op), 0);
+	sim__mirror__reflect(service, &question, NULL, NULL);
+	wf_fake_knobs()->fail = 1000;
+	wf_world_pass(5 * MS);
+	wf_fake_knobs()->fail = 0;
+	fall_back();
+	assert_true(wf_world_run(has_ended, op, 10 * S));
+	assert_int_equal(weft_op_executed(op), WEFT_EXECUTED_MAYBE);
+	ends(op, "no fallback was asked for");
+	assert_true(wf_world_run(is_cancelled, NULL, S));
+	weft_served_fail(kept, WEFT_ABORTED, NULL);
+	ends(in, NULL);
+	ends(out, NULL);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Every second element: it has to be gathered in other memory before it is sent. */
 static int send_copied(bool strided, uint32_t flags)
 {
@@ -388,6 +441,7 @@ int main(void)
 		cmocka_unit_test(the_best_rail_is_no_fallback),
 		cmocka_unit_test(memory_of_another_host_is_not_missed),
 		cmocka_unit_test(strictness_holds_when_the_rail_changes_on_the_way),
+		cmocka_unit_test(a_handler_hears_that_its_request_has_come_over_a_fallback),
 		cmocka_unit_test(a_copy_first_is_refused),
 		cmocka_unit_test(a_whole_node_can_be_strict),
 		cmocka_unit_test(a_strict_node_has_every_provider_it_names),
