@@ -46,16 +46,6 @@ static void each_fd(bool (*each)(int fd, void *ctx), void *ctx)
 	closedir(fds);
 }
 
-/* The port of @at; 0: @at is no address of TCP. */
-static in_port_t port_of(const struct sockaddr_storage *at)
-{
-	if (at->ss_family == AF_INET)
-		return ((const struct sockaddr_in *)at)->sin_port;
-	if (at->ss_family == AF_INET6)
-		return ((const struct sockaddr_in6 *)at)->sin6_port;
-	return 0;
-}
-
 /* Is @fd a connection, be it over or not? */
 static bool is_connection(int fd)
 {
@@ -64,30 +54,6 @@ static bool is_connection(int fd)
 
 	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) && type == SOCK_STREAM &&
 	       !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) && !listens;
-}
-
-static bool close_at_port(int fd, void *port)
-{
-	struct sockaddr_storage here = { 0 };
-	socklen_t bytes = sizeof(here);
-
-	if (!getsockname(fd, (struct sockaddr *)&here, &bytes) &&
-	    port_of(&here) == *(const in_port_t *)port && is_connection(fd))
-		(void)close(fd);
-	return false;
-}
-
-void wf_sock_close_orphans(const void *address, size_t bytes)
-{
-	struct sockaddr_storage at = { 0 };
-	in_port_t port;
-
-	if (bytes > sizeof(at))
-		return;
-	memcpy(&at, address, bytes);
-	port = port_of(&at);
-	if (port)
-		each_fd(close_at_port, &port);
 }
 
 struct ends {
@@ -138,6 +104,37 @@ bool wf_sock_end(const void *address, size_t bytes, struct wf_sock_end *end)
 	return true;
 }
 
+/* Has @fd come in at @listener, or at any address where @listener is at all addresses? */
+static bool came_in_at(int fd, const struct wf_sock_end *listener)
+{
+	static const uint8_t any[sizeof(listener->ip)];
+	struct sockaddr_storage at;
+	socklen_t bytes = sizeof(at);
+	struct wf_sock_end here;
+
+	return !getsockname(fd, (struct sockaddr *)&at, &bytes) &&
+	       wf_sock_end(&at, bytes, &here) && here.port == listener->port &&
+	       here.family == listener->family &&
+	       (!memcmp(here.ip, listener->ip, sizeof(here.ip)) ||
+		!memcmp(any, listener->ip, sizeof(any))) &&
+	       is_connection(fd);
+}
+
+static bool close_orphan(int fd, void *listener)
+{
+	if (came_in_at(fd, listener))
+		(void)close(fd);
+	return false;
+}
+
+void wf_sock_close_orphans(const void *address, size_t bytes)
+{
+	struct wf_sock_end listener;
+
+	if (wf_sock_end(address, bytes, &listener) && listener.port)
+		each_fd(close_orphan, &listener);
+}
+
 /* A walk over the connections that came in at one listener. */
 struct walk {
 	struct wf_sock_end listener;
@@ -183,22 +180,6 @@ uint32_t wf_sock_waiting(int fd)
 	/* The field for unacknowledged segments counts a listener's connections that wait. */
 	return fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) ? 0 :
 										info.tcpi_unacked;
-}
-
-/* Has @fd come in at @listener, or at any address where @listener is at all addresses? */
-static bool came_in_at(int fd, const struct wf_sock_end *listener)
-{
-	static const uint8_t any[sizeof(listener->ip)];
-	struct sockaddr_storage at;
-	socklen_t bytes = sizeof(at);
-	struct wf_sock_end here;
-
-	return !getsockname(fd, (struct sockaddr *)&at, &bytes) &&
-	       wf_sock_end(&at, bytes, &here) && here.port == listener->port &&
-	       here.family == listener->family &&
-	       (!memcmp(here.ip, listener->ip, sizeof(here.ip)) ||
-		!memcmp(any, listener->ip, sizeof(any))) &&
-	       is_connection(fd);
 }
 
 static bool tell_of(int fd, void *ctx)

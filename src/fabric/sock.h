@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 /*
- * Close every connection of this process that came in at the port of the listener at
- * @address, a sockaddr of @bytes.  The listener must still be open, so that nobody else
- * has its port, and every endpoint made of its connections must be closed: a connection
- * that is left then belongs to nobody.
+ * Close every connection of this process that came in at the listener at @address, a
+ * sockaddr of @bytes.  The listener must still be open, so that nobody else listens
+ * there, and every endpoint made of its connections must be closed: a connection that is
+ * left then belongs to nobody.
  */
 void wf_sock_close_orphans(const void *address, size_t bytes);
 
