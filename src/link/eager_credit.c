@@ -25,6 +25,11 @@ bool wf_eager_credit_take(struct wf_link *link, uint64_t bytes)
 	return true;
 }
 
+void wf_eager_credit_untake(struct wf_link *link, uint64_t bytes)
+{
+	wf_link_real(link)->eager_credit.spent -= bytes;
+}
+
 bool wf_eager_credit_use(struct wf_link *link, uint64_t bytes)
 {
 	if (link->eager_credit.total - link->eager_credit.used < bytes)

@@ -30,6 +30,9 @@ void wf_eager_credit_begin(struct wf_link *link);
 /* May the peer take @bytes more of eager tensors?  Takes the credit if so. */
 bool wf_eager_credit_take(struct wf_link *link, uint64_t bytes);
 
+/* Undo wf_eager_credit_take(): nothing of the tensor has left, and nothing will. */
+void wf_eager_credit_untake(struct wf_link *link, uint64_t bytes);
+
 /*
  * Use credit here for an eager tensor of @bytes from the peer.  false: the peer had no credit for
  * it.

@@ -252,6 +252,13 @@ static void make_plan(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 	p->plan = (uint8_t)plan.way;
 }
 
+/* Give the credit of an eager body back: nothing of its record has left. */
+static void unmake_plan(const struct wf_outgoing *p)
+{
+	if (p->plan == WF_BODY_EAGER && p->class->needs_room)
+		wf_eager_credit_untake(p->link, p->body_bytes);
+}
+
 /*
  * Check the terms, and choose a checksum, if one is wanted.  The sums of a longer body are made
  * when the reader asks for them.
@@ -429,6 +436,7 @@ static int start(struct wf_outgoing *p, const struct wf_rail_caps *caps)
 		return 0;
 	}
 	if (p->class->put_head(p, &body)) {
+		unmake_plan(p);
 		if (p->insists)
 			return -EAGAIN;
 		wf_error_set(&e, -ENOMEM, "no memory for the head of a record");
@@ -637,8 +645,12 @@ void wf_outgoing_stop(struct wf_outgoing *p, const struct wf_error *e)
 		 * The peer reads as soon as it has the rest of an offer: that is withdrawn once it
 		 * has left, and the body stays until then.
 		 */
-		if (!wf_link_unpost(p->link, &p->record->message) ||
-		    (!p->offer.id && !wf_message_finish_copy(&p->record->message, p->link))) {
+		if (!wf_link_unpost(p->link, &p->record->message)) {
+			unmake_plan(p);
+			end(p, e);
+			break;
+		}
+		if (!p->offer.id && !wf_message_finish_copy(&p->record->message, p->link)) {
 			end(p, e);
 			break;
 		}

@@ -339,6 +339,45 @@ static void a_cancelled_send_keeps_its_body_where_half_of_its_offer_has_left(voi
 	unsetenv("WEFT_SLOTS");
 }
 
+/* The bodies of sends that stay in line behind others, of all the room at the peer. */
+enum { SHORTS = 8, SHORT = 64 * KIB / SHORTS };
+
+static void a_send_cancelled_in_line_leaves_its_room_at_the_peer_to_later_ones(void **state)
+{
+	static struct wf_flight sent[SENDS], got[SENDS], in_line[SHORTS], later;
+	struct weft_path path = { .size = sizeof(path) };
+
+	(void)state;
+	setenv("WEFT_SLOTS", "24", 1);
+	setenv("WEFT_UNEXPECTED_BYTES", "64K", 1);
+	wf_world_open(WF_WORLD_SHARED, 2, &slow);
+	wf_world_connect(0, 1);
+	begin_all(got, sent);
+	for (unsigned i = 0; i < SHORTS; i++)
+		wf_flight_send(&in_line[i], 0, 1, STEP + 1, source, SHORT, 0);
+	wf_world_pass(30 * MS);
+	for (unsigned i = 0; i < SHORTS; i++)
+		weft_cancel(in_line[i].op);
+	wf_flight_land(in_line, SHORTS, 30 * MS);
+	for (unsigned i = 0; i < SHORTS; i++)
+		assert_int_equal(weft_op_executed(in_line[i].op), WEFT_EXECUTED_NO);
+	wf_world_freeze(1, false);
+	wf_flight_land(sent, SENDS, 5 * S);
+	wf_flight_land(got, SENDS, 5 * S);
+	wf_flight_send(&later, 0, 1, STEP + 1, source, SHORT, 0);
+	land_as(&later, WEFT_OK);
+	assert_int_equal(weft_op_path(later.op, &path), 0);
+	assert_string_equal(path.way, "eager");
+
+	wf_flight_free(in_line, SHORTS);
+	wf_flight_free(sent, SENDS);
+	wf_flight_free(got, SENDS);
+	wf_flight_free(&later, 1);
+	assert_int_equal(wf_world_close(), 0);
+	unsetenv("WEFT_SLOTS");
+	unsetenv("WEFT_UNEXPECTED_BYTES");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +390,7 @@ int main(void)
 		cmocka_unit_test(a_send_ends_well_where_nobody_receives_its_tensor_in_time),
 		cmocka_unit_test(a_send_fails_where_its_tensor_can_not_be_handed_over),
 		cmocka_unit_test(a_cancelled_send_keeps_its_body_where_half_of_its_offer_has_left),
+		cmocka_unit_test(a_send_cancelled_in_line_leaves_its_room_at_the_peer_to_later_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
