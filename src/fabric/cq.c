@@ -7,6 +7,12 @@
 /* tcp's queues grow by themselves; 128 keeps an endpoint small. */
 #define OWN_ENTRIES 128
 
+/*
+ * Limit of what the time between two looks counts for: all who were inside may have left then.
+ * Not tuned.
+ */
+#define SHUT_PAUSE_NS (30 * WF_NS_PER_MS)
+
 int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct wf_error *e)
 {
 	struct fi_cq_attr attr = {
@@ -130,6 +136,16 @@ static void failed(struct wf_rail *rail, struct wf_cq *cq, const struct fi_cq_er
 		wf_ep_die(post->ep ? post->ep : cq->ep, status);
 }
 
+/* Note that the gate of @shared was found shut. */
+static void find_shut(struct wf_rail_shared *shared)
+{
+	uint64_t now_ns = wf_clock_now();
+
+	if (shared->shut_ns)
+		shared->shut_for_ns += WF_MIN(now_ns - shared->shut_ns, SHUT_PAUSE_NS);
+	shared->shut_ns = now_ns;
+}
+
 int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 {
 	struct fi_cq_msg_entry entries[BATCH];
@@ -137,8 +153,7 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 	ssize_t n, i;
 
 	if (!wf_gate_enter(&rail->shared.gate)) {
-		if (!rail->shared.shut_ns)
-			rail->shared.shut_ns = wf_clock_now();
+		find_shut(&rail->shared);
 		return 0;
 	}
 	n = WF_RAIL_CALL(rail, fi_cq_read, cq->fid, entries, BATCH);
@@ -147,6 +162,7 @@ int wf_cq_read(struct wf_rail *rail, struct wf_cq *cq)
 		wf_gate_hear(&rail->shared.gate);
 	wf_gate_leave(&rail->shared.gate);
 	rail->shared.shut_ns = 0;
+	rail->shared.shut_for_ns = 0;
 	if (n > 0) {
 		for (i = 0; i < n; i++)
 			completed(rail, &entries[i]);

@@ -81,7 +81,8 @@ struct wf_rail_shared {
 	uint32_t peers_count; /* entries of the address vector */
 	struct wf_half_met half_met;
 	struct wf_gate gate;  /* gate of @ep, where the provider needs one */
-	uint64_t shut_ns;     /* when @gate was first found shut; 0: it was open */
+	uint64_t shut_ns;     /* when @gate was found shut last; 0: it was open */
+	uint64_t shut_for_ns; /* time for which looks in a row have found @gate shut */
 };
 
 /* Listening and connections of a connected rail. */

@@ -210,6 +210,7 @@ static int open_gate(struct wf_rail *rail, struct wf_error *e)
 
 	wf_gate_close(&rail->shared.gate);
 	rail->shared.shut_ns = 0;
+	rail->shared.shut_for_ns = 0;
 	if (!wf_provider_has(rail->row, WF_QUIRK_SHARED_LOCK, fi_version()))
 		return 0;
 	err = wf_gate_open(&rail->shared.gate);
@@ -550,7 +551,7 @@ int wf_rail_gate_fd(const struct wf_rail *rail)
 bool wf_rail_is_stuck(const struct wf_rail *rail)
 {
 	return rail->shared.half_met.count >= WF_HALF_MET_MAX ||
-	       (rail->shared.shut_ns && wf_clock_now() > rail->shared.shut_ns + STUCK_NS);
+	       rail->shared.shut_for_ns > STUCK_NS;
 }
 
 const char *wf_rail_files(const struct wf_rail *rail)

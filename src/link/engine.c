@@ -306,9 +306,12 @@ static int poll_rails(struct wf_engine *engine)
 	int count = 0;
 
 	for (uint32_t i = 0; i < engine->rail_count; i++) {
-		if (engine->rails[i].reopen || wf_rail_is_stuck(engine->rails[i].rail))
+		if (engine->rails[i].reopen)
 			reopen(engine, &engine->rails[i]);
 		count += poll_rail(engine, &engine->rails[i]);
+		/* The rail is asked when it has just looked: its last look may be long ago. */
+		if (wf_rail_is_stuck(engine->rails[i].rail))
+			reopen(engine, &engine->rails[i]);
 	}
 	return count;
 }

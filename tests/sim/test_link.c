@@ -1056,26 +1056,28 @@ static void a_node_dialled_on_one_host_speaks_first(void **state)
 	}
 }
 
-/* As if somebody had been killed on his way through the gate of node @number's endpoint. */
-static void stay_in_the_gate_of(unsigned number)
+/* The gate of node @number's endpoint, entered; closed without leaving it is a death inside. */
+static struct wf_gate enter_the_gate_of(unsigned number)
 {
 	int fd = fcntl(wf_rail_gate_fd(link_of(number)->on->rail), F_DUPFD_CLOEXEC, 0);
 	struct wf_gate gate = { 0 };
 
 	assert_int_equal(wf_gate_take(&gate, fd), 0);
 	assert_true(wf_gate_enter(&gate));
-	wf_gate_close(&gate);
+	return gate;
 }
 
 static void a_peer_that_stays_in_an_endpoint_keeps_nobody_from_it(void **state)
 {
 	struct wf_flight f[6];
+	struct wf_gate gate;
 
 	(void)state;
 	for (unsigned owner = 0; owner < 2; owner++) {
 		wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
 		wf_world_connect(0, 1);
-		stay_in_the_gate_of(owner);
+		gate = enter_the_gate_of(owner);
+		wf_gate_close(&gate);
 		for (unsigned i = 0; i < 2; i++) {
 			wf_flight_receive(&f[3 * i], i, 1 - i, 1, i ? target : other_target, BIG, 0);
 			wf_flight_send(&f[3 * i + 1], 1 - i, i, 1, source, BIG, 0);
@@ -1089,6 +1091,37 @@ static void a_peer_that_stays_in_an_endpoint_keeps_nobody_from_it(void **state)
 		wf_flight_free(f, 6);
 		assert_int_equal(wf_world_close(), 0);
 	}
+}
+
+/* For some time node 1 does not look: its program polls it rarely, or is busy. */
+static void an_endpoint_that_is_looked_at_rarely_is_not_opened_anew(void **state)
+{
+	struct wf_gate gate;
+	uint32_t edition;
+
+	(void)state;
+	wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
+	wf_world_connect(0, 1);
+	wf_world_pass(S);
+	edition = link_of(1)->on->edition;
+	gate = enter_the_gate_of(1);
+	/* Each look meets another sender. */
+	for (unsigned i = 0; i < 3; i++) {
+		wf_world_poll(1);
+		wf_gate_leave(&gate);
+		wf_fake_clock_set(wf_clock_now() + 300 * MS);
+		assert_true(wf_gate_enter(&gate));
+	}
+	/* All of many looks meet one sender, which leaves before the next. */
+	for (unsigned i = 0; i < 20; i++)
+		wf_world_poll(1);
+	wf_gate_leave(&gate);
+	wf_gate_close(&gate);
+	wf_fake_clock_set(wf_clock_now() + 300 * MS);
+	wf_world_poll(1);
+	wf_world_pass(S);
+	assert_int_equal(link_of(1)->on->edition, edition);
+	assert_int_equal(wf_world_close(), 0);
 }
 
 static void dials_that_cross_leave_one_link(void **state)
@@ -1833,6 +1866,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial),
 		cmocka_unit_test(a_node_dialled_on_one_host_speaks_first),
 		cmocka_unit_test(a_peer_that_stays_in_an_endpoint_keeps_nobody_from_it),
+		cmocka_unit_test(an_endpoint_that_is_looked_at_rarely_is_not_opened_anew),
 		TEST(dials_that_cross_leave_one_link),
 		TEST(a_leaving_node_is_not_dialled_on_its_way_out),
 		TEST(a_killed_peer_ends_everything_at_any_moment),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Both shapes of rail on a fabric that misbehaves on command, on virtual time. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/ep.h"
+#include "fabric/gate.h"
 #include "fabric/mr.h"
 #include "tests/fake/clock.h"
 #include "tests/fake/fabric.h"
@@ -761,6 +763,48 @@ static void an_event_without_a_knock_is_heard_later_or_before_sleeping(void **st
 	end(w);
 }
 
+/* The gate of @end, entered, as by a sender that is kept from running there. */
+static struct wf_gate stay_in_the_gate_of(const struct end *end)
+{
+	int fd = fcntl(wf_rail_gate_fd(end->rail), F_DUPFD_CLOEXEC, 0);
+	struct wf_gate gate = { 0 };
+
+	assert_int_equal(wf_gate_take(&gate, fd), 0);
+	assert_true(wf_gate_enter(&gate));
+	return gate;
+}
+
+/* Look behind the gate of @end, and let @ns pass. */
+static void look_for(struct end *end, uint64_t ns)
+{
+	wf_rail_woken(end->rail);
+	assert_false(hear_some(end));
+	wf_fake_clock_set(wf_clock_now() + ns);
+}
+
+static void an_endpoint_is_stuck_where_looks_in_a_row_find_its_gate_shut(void **state)
+{
+	struct world *w = begin(&gated, (struct wf_fake){ 0 });
+	struct wf_gate gate = stay_in_the_gate_of(&w->b);
+
+	(void)state;
+	/* Some looks prove nothing, however far apart they are; nor do many of a moment. */
+	for (unsigned i = 0; i < 5; i++)
+		look_for(&w->b, 1000 * MS);
+	for (unsigned i = 0; i < 100; i++)
+		look_for(&w->b, US);
+	assert_false(wf_rail_is_stuck(w->b.rail));
+	for (unsigned i = 0; i < 300; i++)
+		look_for(&w->b, MS);
+	assert_true(wf_rail_is_stuck(w->b.rail));
+
+	wf_gate_leave(&gate);
+	look_for(&w->b, MS);
+	assert_false(wf_rail_is_stuck(w->b.rail));
+	wf_gate_close(&gate);
+	end(w);
+}
+
 /* The same seed must give the same run, or a failure can't be replayed. */
 static void a_seed_replays(void **state)
 {
@@ -824,6 +868,7 @@ int main(void)
 		cmocka_unit_test(fewer_slots_than_asked_for_is_said),
 		cmocka_unit_test(an_owner_goes_through_its_gate_when_somebody_has_knocked),
 		cmocka_unit_test(an_event_without_a_knock_is_heard_later_or_before_sleeping),
+		cmocka_unit_test(an_endpoint_is_stuck_where_looks_in_a_row_find_its_gate_shut),
 		cmocka_unit_test(a_seed_replays),
 	};
 
