@@ -148,6 +148,8 @@ struct wf_rail {
 	struct wf_list spare;   /* freelist of posts */
 	struct wf_list eps, mrs;
 	bool device_reached;    /* memory of a device was registered */
+	bool (*make_room)(void *ctx); /* as of wf_rail_config */
+	void *make_room_ctx;
 	struct wf_rail_bind bind;
 	struct wf_rail_self self;
 	struct wf_counters *counters, unread; /* @unread is used where nobody counts */

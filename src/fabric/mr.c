@@ -175,6 +175,10 @@ int wf_mr_open(struct wf_rail *rail, const void *base, size_t bytes, unsigned ac
 	const struct ask ask = { base, bytes, rights_of(access), NULL };
 	int err = open_mr(rail, &ask, mr);
 
+	/* Registrations that are only kept give way where a limit is in the way. */
+	if ((err == -ENOMEM || is_of_limit(rail, err)) && rail->make_room &&
+	    rail->make_room(rail->make_room_ctx))
+		err = open_mr(rail, &ask, mr);
 	return err ? explain(rail, err, bytes, e) : 0;
 }
 

@@ -363,6 +363,8 @@ int wf_rail_open(const struct wf_select_candidate *candidate, const struct wf_ra
 	r->recorder = config->recorder;
 	r->own.wake = config->wake;
 	r->own.wake_ctx = config->wake_ctx;
+	r->make_room = config->make_room;
+	r->make_room_ctx = config->make_room_ctx;
 	r->bind.port_first = config->port_first;
 	r->bind.port_last = WF_MAX(config->port_last, config->port_first);
 	snprintf(r->bind.host, sizeof(r->bind.host), "%s", config->host ? config->host : "");

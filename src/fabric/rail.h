@@ -38,6 +38,12 @@ struct wf_rail_config {
 	struct wf_recorder *recorder;  /* NULL: nobody asks where the worker is */
 	void (*wake)(void *ctx); /* called by the helper's thread: poll again.  NULL: no helper */
 	void *wake_ctx;
+	/*
+	 * Called where there is no room to register memory: give up registrations that nothing
+	 * uses.  Returns whether there were any.  NULL: there never are.
+	 */
+	bool (*make_room)(void *ctx);
+	void *make_room_ctx;
 };
 
 int wf_rail_open(const struct wf_select_candidate *candidate, const struct wf_rail_config *config,

@@ -30,6 +30,14 @@ static void wake(void *ctx)
 	wf_loop_wake(&engine->loop);
 }
 
+/* Let memory of the program's that is only kept registered give way. */
+static bool make_room(void *ctx)
+{
+	struct wf_engine *engine = ctx;
+
+	return wf_cache_clear(&engine->pool.cache);
+}
+
 static int open_rails(struct wf_engine *engine, struct wf_error *e)
 {
 	struct wf_rail_config config = {
@@ -39,6 +47,8 @@ static int open_rails(struct wf_engine *engine, struct wf_error *e)
 		.recorder = &engine->loop.recorder,
 		.wake = wake,
 		.wake_ctx = engine,
+		.make_room = make_room,
+		.make_room_ctx = engine,
 	};
 	struct wf_error first = { 0 };
 

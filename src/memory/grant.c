@@ -32,9 +32,9 @@ static int open_device(struct wf_rail *rail, const struct wf_grant_span *span, u
 }
 
 /* Get the registration to use: that of @region if there is one, else a new one. */
-static int try_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region *region,
-		  const struct wf_grant_span *span, unsigned access, struct wf_mr **mr,
-		  struct wf_error *e)
+static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region *region,
+		   const struct wf_grant_span *span, unsigned access, struct wf_mr **mr,
+		   struct wf_error *e)
 {
 	int err;
 
@@ -44,18 +44,6 @@ static int try_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_region
 			   : wf_mr_open(rail, span->at, span->bytes, access, mr, e);
 	if (!err)
 		grant->own = *mr;
-	return err;
-}
-
-/* Get the registration to use; what is only kept gives way where a limit is in the way. */
-static int find_mr(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool *pool,
-		   struct wf_region *region, const struct wf_grant_span *span, unsigned access,
-		   struct wf_mr **mr, struct wf_error *e)
-{
-	int err = try_mr(grant, rail, region, span, access, mr, e);
-
-	if (err == -ENOMEM && wf_cache_clear(&pool->cache))
-		err = try_mr(grant, rail, region, span, access, mr, e);
 	return err;
 }
 
@@ -99,7 +87,7 @@ int wf_grant_local(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool 
 			slab = wf_pool_region(pool, span->at, span->bytes);
 		if (!span->device && !slab)
 			slab = find_arena(&g, rail, pool, span, false);
-		err = find_mr(&g, rail, pool, slab, span, WF_ACCESS_LOCAL, &mr, e);
+		err = find_mr(&g, rail, slab, span, WF_ACCESS_LOCAL, &mr, e);
 		if (err)
 			return undo(&g, err);
 		g.desc = wf_mr_desc(mr);
@@ -120,7 +108,7 @@ int wf_grant_remote(struct wf_grant *grant, struct wf_rail *rail, struct wf_pool
 		chunk = wf_pool_shown(pool, span->at, span->bytes);
 	if (!wf_rail_caps(rail)->memory.reg_cheap && !span->device && !chunk)
 		chunk = find_arena(&g, rail, pool, span, true);
-	err = find_mr(&g, rail, pool, chunk, span, WF_ACCESS_REMOTE_READ, &mr, e);
+	err = find_mr(&g, rail, chunk, span, WF_ACCESS_REMOTE_READ, &mr, e);
 	if (err)
 		return undo(&g, err);
 	g.address = wf_mr_address(mr, span->at);

@@ -232,6 +232,26 @@ static void kept_memory_gives_way_at_a_limit_of_the_system(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static void kept_memory_gives_way_to_memory_that_the_program_registers(void **state)
+{
+	struct weft_region *region;
+	uint64_t bytes;
+
+	(void)state;
+	open_world("1M");
+	bytes = wf_world_count(0).registered_bytes;
+	move(0, 0, BYTES);
+	move(1, 0, BYTES);
+	wf_fake_knobs()->mr_bytes_max = bytes + 2 * BYTES;
+	/* It is registered twice: for the node's own use, and for peers. */
+	assert_int_equal(weft_register(wf_world_node(0), source + 2 * BYTES, BYTES, &region), 0);
+	wf_fake_knobs()->mr_bytes_max = 0;
+	assert_int_equal(wf_world_count(0).registered_bytes, bytes + 2 * BYTES);
+	assert_int_equal(wf_world_count(0).registration_evictions, 2);
+	assert_int_equal(weft_unregister(region), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void registered_bytes_are_told_by_kind(void **state)
 {
 	struct weft_counters before, then;
@@ -267,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_peer_gets_a_key_of_exactly_the_range_it_may_read),
 		cmocka_unit_test(registered_bytes_are_told_by_kind),
 		cmocka_unit_test(kept_memory_gives_way_at_a_limit_of_the_system),
+		cmocka_unit_test(kept_memory_gives_way_to_memory_that_the_program_registers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget_settings);

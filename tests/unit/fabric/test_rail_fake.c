@@ -763,6 +763,57 @@ static void an_event_without_a_knock_is_heard_later_or_before_sleeping(void **st
 	end(w);
 }
 
+/* A rail's owner that keeps a registration until somebody needs the room. */
+struct keeper {
+	struct wf_mr *kept;
+	unsigned asked;
+};
+
+static bool make_room(void *ctx)
+{
+	struct keeper *keeper = ctx;
+	bool any = keeper->kept != NULL;
+
+	keeper->asked++;
+	wf_mr_close(keeper->kept);
+	keeper->kept = NULL;
+	return any;
+}
+
+static void a_registration_without_room_asks_the_owner_for_some(void **state)
+{
+	struct wf_options options = { .rdma = true, .provider = "efa" };
+	struct keeper keeper = { 0 };
+	struct wf_rail_config config = {
+		.slots_count = SLOTS, .make_room = make_room, .make_room_ctx = &keeper,
+	};
+	static uint8_t memory[2][4 * KIB];
+	struct wf_select select;
+	struct wf_rail *rail;
+	struct wf_error e;
+	struct wf_mr *mr;
+
+	(void)state;
+	wf_fake_open(&(struct wf_fake){ .seed = 1 });
+	assert_int_equal(wf_select_open(&options, &select, NULL), 0);
+	assert_int_equal(wf_rail_open(chosen(&select), &config, &rail, NULL), 0);
+	assert_int_equal(wf_mr_open(rail, memory[0], sizeof(memory[0]), WF_ACCESS_LOCAL,
+				    &keeper.kept, &e), 0);
+	wf_fake_knobs()->mr_bytes_max = sizeof(memory[0]);
+	assert_int_equal(wf_mr_open(rail, memory[1], sizeof(memory[1]), WF_ACCESS_LOCAL, &mr, &e), 0);
+	assert_int_equal(keeper.asked, 1);
+	assert_null(keeper.kept);
+	/* Where the owner keeps nothing there is none. */
+	assert_int_equal(wf_mr_open(rail, memory[0], sizeof(memory[0]), WF_ACCESS_LOCAL,
+				    &keeper.kept, &e), -ENOMEM);
+	assert_int_equal(keeper.asked, 2);
+	wf_fake_knobs()->mr_bytes_max = 0;
+	wf_mr_close(mr);
+	wf_rail_close(rail);
+	wf_select_close(&select);
+	assert_int_equal(wf_fake_close(), 0);
+}
+
 /* The gate of @end, entered, as by a sender that is kept from running there. */
 static struct wf_gate stay_in_the_gate_of(const struct end *end)
 {
@@ -869,6 +920,7 @@ int main(void)
 		cmocka_unit_test(an_owner_goes_through_its_gate_when_somebody_has_knocked),
 		cmocka_unit_test(an_event_without_a_knock_is_heard_later_or_before_sleeping),
 		cmocka_unit_test(an_endpoint_is_stuck_where_looks_in_a_row_find_its_gate_shut),
+		cmocka_unit_test(a_registration_without_room_asks_the_owner_for_some),
 		cmocka_unit_test(a_seed_replays),
 	};
 
