@@ -268,7 +268,11 @@ void wf_transfer_paused(struct wf_link *link)
 
 void wf_transfer_lane(const struct wf_lane *lane, bool open)
 {
-	WF_LIST_EACH_OF_NOW(node, &lane->link->work[WF_ABOVE_PULLS]) {
+	/*
+	 * All pulls stay in the list meanwhile: one that goes on inside may find another lane
+	 * closed, of which all are to hear before it is freed.  None ends here.
+	 */
+	WF_LIST_EACH(node, &lane->link->work[WF_ABOVE_PULLS]) {
 		struct wf_pull *pull = WF_CONTAINER(node, struct wf_pull, node);
 
 		if (open)
