@@ -23,9 +23,12 @@ static int cuda_begin(struct wf_kind_copy *copy, struct wf_error *e)
 	struct wf_queue *queue;
 
 	err = wf_kinds_queue(copy->kinds, device, copy->way, &queue, e);
-	if (!err && copy->pool)
+	if (err)
+		return err;
+	if (copy->pool)
 		err = wf_pool_pin(copy->pool, copy->chunk, device, e);
-	if (!err)
+	/* -EEXIST: the program has pinned a tensor of the same slab, and the copy may block. */
+	if (!err || err == -EEXIST)
 		err = wf_queue_copy(queue, ways[copy->way], out ? copy->body : copy->chunk,
 				    out ? copy->chunk : copy->body, copy->bytes, e);
 	return err || copy->followed ? err : wf_queue_record(queue, &copy->event, e);

@@ -621,6 +621,48 @@ static void bodies_go_through_chunks_of_the_pool(void **state)
 	gpu_give(0, to);
 }
 
+static void a_copy_goes_through_a_chunk_beside_one_that_the_program_has_pinned(void **state)
+{
+	struct wf_kinds kinds = { 0 };
+	struct wf_kind_place place;
+	struct wf_kind_copy copy;
+	struct wf_pool pool;
+	char *from = gpu_take(0, MIB);
+	void *chunk, *neighbour, *expected = malloc(MIB);
+	int err;
+
+	(void)state;
+	assert_int_equal(wf_pool_init(&pool, 64 * MIB), 0);
+	assert_int_equal(wf_kind_find(2, 0, from, MIB, "", &place, &e), 0);
+	gpu_fill(0, from, MIB, 78);
+	gpu_pattern(expected, MIB, 78);
+	assert_int_equal(wf_pool_take(&pool, MIB, &chunk), 0);
+	assert_int_equal(wf_pool_take(&pool, MIB, &neighbour), 0);
+	assert_int_equal(wf_cuda_pin(0, neighbour, MIB, &e), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		memset(chunk, 0, MIB);
+		copy = (struct wf_kind_copy){
+			.kinds = &kinds, .place = &place, .way = WF_KIND_INTO_CHUNK, .pool = &pool,
+			.body = from, .chunk = chunk, .bytes = MIB,
+		};
+		assert_int_equal(place.kind->begin(&copy, &e), 0);
+		while ((err = place.kind->poll(&copy, &e)) == -EAGAIN)
+			;
+		assert_int_equal(err, 0);
+		place.kind->end(&copy);
+		assert_memory_equal(chunk, expected, MIB);
+		/* Without the program's pin the slab is pinned whole. */
+		assert_int_equal(atomic_load(&pool.pinned_bytes), i ? 2 * MIB : 0);
+		if (!i)
+			wf_cuda_unpin(0, neighbour);
+	}
+	wf_kinds_fini(&kinds);
+	wf_pool_forget(&pool, NULL);
+	wf_pool_fini(&pool);
+	gpu_give(0, from);
+	free(expected);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -644,6 +686,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_dma_buf_begins_with_the_page_of_its_memory),
 		cmocka_unit_test(a_body_is_where_it_is_said_to_be_or_refused),
 		cmocka_unit_test(bodies_go_through_chunks_of_the_pool),
+		cmocka_unit_test(a_copy_goes_through_a_chunk_beside_one_that_the_program_has_pinned),
 	};
 	int status;
 
