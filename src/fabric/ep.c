@@ -254,7 +254,10 @@ static int open_shared(struct wf_ep *ep, const uint8_t *address, size_t address_
 				    "%s does not take the peer's address", rail->caps.provider);
 	rail->shared.peers_count++;
 	/* If the file went meanwhile the entry may be half made, and is left alone for good. */
-	return check_file(ep, e);
+	err = check_file(ep, e);
+	if (err)
+		wf_half_met_lose(&rail->shared.half_met);
+	return err;
 }
 
 static int refuse_address(const struct wf_rail *rail, struct wf_error *e)
@@ -411,9 +414,16 @@ static void close_connected(struct wf_ep *ep)
 static void close_shared(struct wf_ep *ep)
 {
 	struct wf_rail *rail = ep->rail;
+	struct wf_ep *twin;
 
-	if (ep->life != rail->shared.life || twin_of(ep))
+	if (ep->life != rail->shared.life)
 		return;
+	twin = twin_of(ep);
+	if (twin) {
+		/* The entry has the marks of all that were sent by it, whichever way. */
+		twin->contact = WF_MAX(twin->contact, ep->contact);
+		return;
+	}
 	if (ep->contact == WF_EP_ASKED &&
 	    wf_provider_has(rail->row, WF_QUIRK_HALF_MET, fi_version())) {
 		wf_half_met_keep(&rail->shared.half_met, ep->address, ep->address_bytes, ep->to);

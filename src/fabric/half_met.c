@@ -16,13 +16,18 @@ void wf_half_met_keep(struct wf_half_met *h, const uint8_t *address, size_t byte
 {
 	struct half_met *kept = malloc(sizeof(*kept) + bytes);
 
-	h->count++;
+	wf_half_met_lose(h);
 	if (!kept)
 		return;
 	kept->entry = entry;
 	kept->bytes = bytes;
 	memcpy(kept->address, address, bytes);
 	wf_list_append(&h->all, &kept->node);
+}
+
+void wf_half_met_lose(struct wf_half_met *h)
+{
+	h->count++;
 }
 
 bool wf_half_met_take(struct wf_half_met *h, const uint8_t *address, size_t bytes,

@@ -18,12 +18,15 @@
 
 struct wf_half_met {
 	struct wf_list all;
-	uint32_t count; /* entries that are kept; not all are in @all after a lack of memory */
+	uint32_t count; /* entries that are kept; not all are in @all, see wf_half_met_lose() */
 };
 
 /* Keep the entry @entry of the peer at @address; without memory for that, nobody finds it. */
 void wf_half_met_keep(struct wf_half_met *h, const uint8_t *address, size_t bytes,
 		      fi_addr_t entry);
+
+/* Count an entry that stays though nobody finds it. */
+void wf_half_met_lose(struct wf_half_met *h);
 
 /* Take the entry of the peer at @address.  Returns whether there was one. */
 bool wf_half_met_take(struct wf_half_met *h, const uint8_t *address, size_t bytes,

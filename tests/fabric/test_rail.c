@@ -947,6 +947,29 @@ static void a_peer_that_died_before_it_answered_spoils_no_later_one(void **state
 	end(w);
 }
 
+/* Two ways share the peer's entry: the one that is closed last has sent it nothing. */
+static void a_peer_that_died_before_it_answered_one_of_two_ways_spoils_no_later_one(void **state)
+{
+	struct world *w = begin(state);
+	struct child dead, living;
+	struct wf_ep *ep, *quiet;
+
+	spawn(w, &dead);
+	assert_int_equal(kill(dead.pid, SIGSTOP), 0);
+	assert_int_equal(open_to(w->rail, &dead.place, w, &quiet), 0);
+	assert_int_equal(open_to(w->rail, &dead.place, w, &ep), 0);
+	assert_int_equal(wf_ep_send(ep, w->out, 1000, wf_mr_desc(w->out_mr), NULL), -EAGAIN);
+	reap(&dead, true);
+	wf_ep_close(ep);
+	wf_ep_close(quiet);
+	spawn(w, &living);
+	ep = join(w, &living);
+	echo(w, ep, 1000);
+	wf_ep_close(ep);
+	reap(&living, false);
+	end(w);
+}
+
 /* Addresses are met anew each time, so that one stopped peer does not use them up. */
 static void a_stopped_peer_that_is_met_again_is_known_once(void **state)
 {
@@ -1113,6 +1136,7 @@ int main(int argc, char **argv)
 		ON("net", a_connection_that_says_nothing_goes_with_the_rail),
 		EVERY(a_peer_that_died_before_it_was_met_takes_nobody_along),
 		ON("shm", a_peer_that_died_before_it_answered_spoils_no_later_one),
+		ON("shm", a_peer_that_died_before_it_answered_one_of_two_ways_spoils_no_later_one),
 		ON("shm", a_stopped_peer_that_is_met_again_is_known_once),
 		ON("sockets", the_first_close_within_a_process_takes_nobody_along),
 		EVERY(files_are_known_and_go_with_the_rail),
