@@ -3,6 +3,10 @@
 #include "providers/rows.h"
 
 static const struct wf_provider_quirk verbs_quirks[] = {
+	{ .kind = WF_QUIRK_CQ_PER_EP,
+	  .why = "a completion queue has the size it was given, and an endpoint is let post "
+		 "whatever others of its queue have under way: one that overruns ends them all",
+	  .test = "tests/unit/fabric/test_rail_fake.c" },
 	{ .kind = WF_QUIRK_NONE },
 };
 

@@ -4,7 +4,7 @@
 
 #define BATCH 16
 
-/* tcp's queues grow by themselves; 128 keeps an endpoint small. */
+/* Queues in memory of the host grow by themselves; 128 keeps an endpoint small. */
 #define OWN_ENTRIES 128
 
 /*
@@ -13,10 +13,18 @@
  */
 #define SHUT_PAUSE_NS (30 * WF_NS_PER_MS)
 
+/* Entries of a queue.  That of an adapter never grows, and one that overruns is lost for good. */
+static size_t entries(const struct wf_rail *rail, const struct wf_ep *ep)
+{
+	if (ep && !rail->row->rdma)
+		return OWN_ENTRIES;
+	return rail->slots.most + rail->info->tx_attr->size;
+}
+
 int wf_cq_open(struct wf_rail *rail, struct wf_ep *ep, struct wf_cq *cq, struct wf_error *e)
 {
 	struct fi_cq_attr attr = {
-		.size = ep ? OWN_ENTRIES : rail->slots.most + rail->info->tx_attr->size,
+		.size = entries(rail, ep),
 		.format = FI_CQ_FORMAT_MSG,
 		.wait_obj = rail->wait.epoll < 0 ? FI_WAIT_NONE :
 			    rail->wait.pollfd	 ? FI_WAIT_POLLFD : FI_WAIT_FD,

@@ -84,6 +84,9 @@ size_t wf_fake_close(void);
 void wf_fake_offer(enum fi_ep_type type, const char *provider, const char *domain, const char *ip);
 void wf_fake_offer_nothing(void);
 
+/* Times that a queue had more entries than it was opened for; those of an adapter can't. */
+uint64_t wf_fake_queue_overruns(void);
+
 /* Give the last offer the NIC with that bus and slot, function 0, of domain 0. */
 void wf_fake_offer_at(uint8_t bus, uint8_t slot);
 

@@ -82,6 +82,7 @@ struct fake_cq {
 	struct fid_cq fid;
 	struct fake_domain *domain;
 	struct wf_list entries;
+	size_t size, count; /* entries that were asked for, and that are there */
 	unsigned users;
 };
 
@@ -223,7 +224,7 @@ struct fake_net {
 	bool dead[FAKE_NODES], frozen[FAKE_NODES];
 	struct fake_ways held, broken; /* each way of a cut is held */
 	unsigned cut_domain; /* 0: none */
-	uint64_t random, next_key, sent, arrived, dialled, overrun;
+	uint64_t random, next_key, sent, arrived, dialled, overrun, queue_overruns;
 	uint16_t next_port;
 	size_t objects;
 	struct wf_list things, stalled, eps, peps, mrs, windows;

@@ -9,6 +9,12 @@ void fake_cq_push(struct fake_cq *cq, struct cq_entry entry)
 
 	*e = entry;
 	wf_list_append(&cq->entries, &e->node);
+	fake_net.queue_overruns += ++cq->count > cq->size;
+}
+
+uint64_t wf_fake_queue_overruns(void)
+{
+	return fake_net.queue_overruns;
 }
 
 /* Tell @ep's queue, as badly as the knobs say. */
@@ -95,6 +101,7 @@ static ssize_t cq_read(struct fid_cq *fid, void *buffer, size_t count)
 			return n ? (ssize_t)n : -FI_EAVAIL;
 		}
 		out[n] = (struct fi_cq_msg_entry){ e->context, e->flags, e->len };
+		cq->count--;
 		free(e);
 	}
 	return (ssize_t)n;
@@ -115,6 +122,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *out, uint6
 	*out = (struct fi_cq_err_entry){ .op_context = e->context, .flags = e->flags,
 					 .err = e->err };
 	wf_list_remove(&e->node);
+	cq->count--;
 	free(e);
 	return 1;
 }
@@ -153,6 +161,7 @@ int fake_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq 
 	MUST(attr->format == FI_CQ_FORMAT_MSG);
 	cq->domain = WF_CONTAINER(fid, struct fake_domain, fid);
 	cq->domain->users++;
+	cq->size = attr->size;
 	cq->fid = (struct fid_cq){ { FI_CLASS_CQ, context, &cq_fid_ops }, &cq_ops };
 	wf_list_init(&cq->entries);
 	fake_net.objects++;

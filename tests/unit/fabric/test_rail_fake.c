@@ -35,6 +35,7 @@ struct shape {
 static const struct shape connected_own_queues = { "tcp", true, FI_VERSION(1, 17) };
 static const struct shape connected_one_queue = { "tcp", true, FI_VERSION(1, 20) };
 static const struct shape shared = { "efa", false, FI_VERSION(1, 17) };
+static const struct shape adapter = { "verbs", true, FI_VERSION(1, 17) };
 static const struct shape gated = { "shm", false, FI_VERSION(1, 17) };
 
 /* One end: a rail with one way to the other end, and what it has heard. */
@@ -214,6 +215,8 @@ static struct world *begin(const struct shape *shape, struct wf_fake fake)
 	wf_fake_open(&fake);
 	if (shape == &gated)
 		wf_fake_offer(FI_EP_RDM, "shm", "shm", NULL);
+	if (shape == &adapter)
+		wf_fake_offer(FI_EP_MSG, "verbs", "mlx5_0", "127.0.0.1");
 	strcpy(options.provider, shape->provider);
 	assert_int_equal(wf_select_open(&options, &w->select, NULL), 0);
 	open_end(w, &w->a, 1);
@@ -763,6 +766,30 @@ static void an_event_without_a_knock_is_heard_later_or_before_sleeping(void **st
 	end(w);
 }
 
+/* Each endpoint may have as many operations under way as the provider takes from one. */
+static void endpoints_of_an_adapter_overrun_no_queue(void **state)
+{
+	enum { PEERS = 4, EACH = 256 };
+	struct world *w = begin(&adapter, (struct wf_fake){ 0 });
+	struct wf_ep *eps[PEERS] = { w->a.ep };
+
+	(void)state;
+	for (unsigned i = 1; i < PEERS; i++) {
+		w->a.connected = w->b.connected = 0;
+		join(w);
+		eps[i] = w->a.ep;
+	}
+	for (unsigned i = 0; i < PEERS * EACH; i++)
+		assert_int_equal(wf_ep_send(eps[i % PEERS], w->frame, 1000,
+					    wf_mr_desc(w->frame_mr), NULL), 0);
+	hear(&w->b);
+	assert_int_equal(wf_fake_queue_overruns(), 0);
+	pass(w, 10 * MS);
+	assert_int_equal(w->a.sent, PEERS * EACH);
+	assert_int_equal(w->b.received, PEERS * EACH);
+	end(w);
+}
+
 /* A rail's owner that keeps a registration until somebody needs the room. */
 struct keeper {
 	struct wf_mr *kept;
@@ -920,6 +947,7 @@ int main(void)
 		cmocka_unit_test(an_owner_goes_through_its_gate_when_somebody_has_knocked),
 		cmocka_unit_test(an_event_without_a_knock_is_heard_later_or_before_sleeping),
 		cmocka_unit_test(an_endpoint_is_stuck_where_looks_in_a_row_find_its_gate_shut),
+		cmocka_unit_test(endpoints_of_an_adapter_overrun_no_queue),
 		cmocka_unit_test(a_registration_without_room_asks_the_owner_for_some),
 		cmocka_unit_test(a_seed_replays),
 	};
