@@ -105,7 +105,10 @@ static void mark(uintptr_t from, uintptr_t to, bool unmapped)
 
 		if (from >= w->to || to <= w->from)
 			continue;
-		w->unmapped |= unmapped;
+		if (unmapped) {
+			w->gone_from = WF_MIN(w->gone_from, WF_MAX(from, w->from));
+			w->gone_to = WF_MAX(w->gone_to, WF_MIN(to, w->to));
+		}
 		atomic_store(&w->changed, true);
 		atomic_fetch_add(&changes, 1);
 	}
@@ -277,6 +280,8 @@ int wf_monitor_watch(struct wf_monitor_watch *watch, const void *at, size_t byte
 		.from = (uintptr_t)at & ~mask,
 		.to = ((uintptr_t)at + bytes + mask) & ~mask,
 	};
+	watch->gone_from = watch->to;
+	watch->gone_to = watch->from;
 	wf_list_init(&watch->node);
 	for (int i = 0; i < LOOKS && !plain; i++)
 		plain = bytes && is_plain(watch->from, watch->to);
@@ -302,8 +307,9 @@ void wf_monitor_unwatch(struct wf_monitor_watch *watch)
 	pthread_mutex_lock(&lock);
 	wf_list_remove(&watch->node);
 	/* Memory that was unmapped may be the program's own to watch by now. */
-	if (!watch->unmapped)
-		let_go(watch->from, watch->to);
+	let_go(watch->from, watch->gone_from);
+	if (watch->gone_from < watch->gone_to)
+		let_go(watch->gone_to, watch->to);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -22,7 +22,8 @@
 struct wf_monitor_watch {
 	struct wf_list node;
 	uintptr_t from, to;   /* whole pages */
-	bool unmapped;        /* a part is no longer registered; under the monitor's lock */
+	/* hull of what was unmapped, empty at first; under the monitor's lock */
+	uintptr_t gone_from, gone_to;
 	_Atomic bool changed; /* a part lies elsewhere now, or is gone */
 };
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The monitor, by the kernel that runs the test. */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -239,6 +243,42 @@ static void a_watch_that_ends_leaves_those_that_overlap_it(void **state)
 	munmap(base, BYTES);
 }
 
+/* Returns what a program hears that would watch the @bytes at @at by a userfaultfd of its own. */
+static int watch_ourselves(const uint8_t *at, size_t bytes)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), err;
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { (uintptr_t)at, bytes }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	assert_true(fd >= 0);
+	assert_int_equal(ioctl(fd, UFFDIO_API, &api), 0);
+	err = ioctl(fd, UFFDIO_REGISTER, &range) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static void memory_left_of_a_range_that_lost_a_part_is_the_programs_to_watch(void **state)
+{
+	static const size_t page = 4 * KIB;
+
+	(void)state;
+	for (size_t at = 0; at < BYTES; at += BYTES / 4) {
+		struct wf_monitor_watch watch;
+		uint8_t *base = map();
+
+		assert_int_equal(wf_monitor_watch(&watch, base, BYTES), 0);
+		assert_int_equal(watch_ourselves(base, BYTES), -EBUSY);
+		assert_int_equal(munmap(base + at, page), 0);
+		wf_monitor_unwatch(&watch);
+		if (at)
+			assert_int_equal(watch_ourselves(base, at), 0);
+		assert_int_equal(watch_ourselves(base + at + page, BYTES - at - page), 0);
+		munmap(base, BYTES);
+	}
+}
+
 static void a_forked_child_changes_its_own_memory_only(void **state)
 {
 	struct wf_monitor_watch watch;
@@ -289,6 +329,7 @@ int main(void)
 		cmocka_unit_test(memory_of_files_and_shared_memory_is_not_watched),
 		cmocka_unit_test(a_range_with_a_hole_is_not_watched),
 		cmocka_unit_test(a_watch_that_ends_leaves_those_that_overlap_it),
+		cmocka_unit_test(memory_left_of_a_range_that_lost_a_part_is_the_programs_to_watch),
 		cmocka_unit_test(a_forked_child_changes_its_own_memory_only),
 		cmocka_unit_test(the_monitor_serves_several_users_and_opens_again),
 	};
