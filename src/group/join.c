@@ -311,7 +311,7 @@ static bool may_pass(enum weft_status status)
 	return status == WEFT_ALREADY_EXISTS || status == WEFT_INVALID_ARGUMENT;
 }
 
-/* Keep @e, said to @a, as a refusal that may pass.  Returns whether it has had its time to do so. */
+/* Keep @e, said to @a, as a refusal that may pass.  Returns whether it has had time to do so. */
 static bool keep_refusal(struct join *j, struct attempt *a, const struct wf_error *e)
 {
 	uint64_t now = wf_clock_now();
@@ -337,7 +337,7 @@ static int call_over(struct join *j, struct attempt *a, struct wf_error *e)
 		wf_error_set(e, err, "%s", weft_op_message(a->call));
 	if (err && (!may_pass(status) || keep_refusal(j, a, e)))
 		return err;
-	/* Who has refused is gone, or is another by now. */
+	/* The refusal was said by one that is gone, or is another by now. */
 	if (!err && a->refused) {
 		a->refused = false;
 		j->refusal.code = 0;
