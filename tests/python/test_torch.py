@@ -303,6 +303,9 @@ def test_a_job_joins_again_and_so_do_its_forked_children(tmp_path):
             dist.init_process_group('weft')
             dist.all_reduce(x)
             dist.barrier()
+            store = dist.distributed_c10d._get_default_store()
+            store.set('over %d' % rank, '1')
+            store.wait(['over %d' % other for other in range(size)])   # for their barrier, too
             os._exit(0 if (x == size ** 2).all() else 1)
         assert os.waitpid(child, 0)[1] == 0
         dist.init_process_group('weft')
@@ -323,6 +326,9 @@ def test_a_future_is_told_in_a_child_of_a_process_that_has_told_one(tmp_path):
             for _ in range(20):
                 dist.all_reduce(torch.ones(100000), async_op=True).get_future().wait()
             dist.barrier()
+            store = dist.distributed_c10d._get_default_store()
+            store.set('over %d' % rank, '1')
+            store.wait(['over %d' % other for other in range(size)])   # for their barrier, too
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         dist.init_process_group('weft')

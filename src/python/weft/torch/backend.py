@@ -222,7 +222,14 @@ class WeftBackend(Base):
 
     def _by_pairs(self, tensors, begin, after=None):
         """The work of sends and receives of all ranks, which fail together as a collective does."""
-        return self._collective(tensors, begin, after, lambda *begun: Work(*begun, self._abort))
+        def begin_all(host):
+            try:
+                return begin(host)
+            except weft.Error as failure:   # what has begun ends with the rest
+                self._abort(failure)
+                raise
+        return self._collective(tensors, begin_all, after,
+                                lambda *begun: Work(*begun, self._abort))
 
     def allreduce(self, tensors, options):
         word = reduction_of(options.reduceOp)

@@ -103,10 +103,16 @@ class Work(dist._Work):
         left = list(self.operations)
         while left:
             try:
-                index = wait_any(left, None if limit is None else max(limit - time.monotonic(), 0))
+                wait_any(left, None if limit is None else max(limit - time.monotonic(), 0))
             except TimeoutError:
                 raise TimeoutError('the operation has not ended yet') from None
-            self.stop_after(left.pop(index))
+            under_way = []
+            for operation in left:
+                if operation.done():
+                    self.stop_after(operation)
+                else:
+                    under_way.append(operation)
+            left = under_way
 
     def finish(self, seconds=None):
         """Wait for all, and do what is left.  Raises how the first has failed."""
