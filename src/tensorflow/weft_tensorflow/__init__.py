@@ -23,15 +23,38 @@ def _address(library, function):
     return ctypes.cast(getattr(library, function), ctypes.c_void_p).value
 
 
+def _libweft():
+    """Where libweft is: as the linker looks for it, but for the cache of the system, which is last."""
+    for folder in os.environ.get('LD_LIBRARY_PATH', '').split(':'):
+        path = os.path.join(folder, os.path.basename(_built.LIBWEFT))
+        if folder and os.path.exists(path):
+            return path
+    return _built.LIBWEFT if os.path.exists(_built.LIBWEFT) else os.path.basename(_built.LIBWEFT)
+
+
+def _is_loaded(library):
+    """Whether this process has the library already."""
+    try:
+        ctypes.CDLL(os.path.basename(library), mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
 def _load_libweft():
     """Load libweft, so that it looks for OpenSSL and zstd in its own libraries before TensorFlow's,
     which export others by the same names.  It would find libc's free() before that of a preloaded
-    malloc, too, whose memory libc gives it: such a process has to do without."""
-    if _address(ctypes.CDLL(None), 'malloc') == _address(ctypes.CDLL('libc.so.6'), 'malloc'):
-        ctypes.CDLL(_built.LIBWEFT, mode=os.RTLD_NOW | os.RTLD_DEEPBIND)
-    elif os.environ.get('WEFT_KEY_FILE') or os.environ.get('WEFT_CERT'):
-        raise OSError('WEFT_KEY_FILE and WEFT_CERT need the malloc of libc, and another is '
-                      'preloaded')
+    malloc, too, whose memory libc gives it: such a process has to do without, and so has one that
+    has loaded libweft in another way."""
+    hindrance = None
+    if _address(ctypes.CDLL(None), 'malloc') != _address(ctypes.CDLL('libc.so.6'), 'malloc'):
+        hindrance = 'need the malloc of libc, and another is preloaded'
+    elif _is_loaded(_built.LIBWEFT):
+        hindrance = 'need weft_tensorflow to load libweft, which is loaded: import it before weft'
+    else:
+        ctypes.CDLL(_libweft(), mode=os.RTLD_NOW | os.RTLD_DEEPBIND)
+    if hindrance and (os.environ.get('WEFT_KEY_FILE') or os.environ.get('WEFT_CERT')):
+        raise OSError('WEFT_KEY_FILE and WEFT_CERT ' + hindrance)
 
 
 def _load():
