@@ -200,6 +200,9 @@ static void close_endpoint(struct wf_rail *rail)
 		WF_RAIL_CALL(rail, fi_close, &rail->shared.av->fid);
 	rail->shared.ep = NULL;
 	rail->shared.av = NULL;
+	/* A closed endpoint is not stuck: one that can't be opened is tried again after a pause. */
+	rail->shared.shut_ns = 0;
+	rail->shared.shut_for_ns = 0;
 	wf_half_met_forget(&rail->shared.half_met);
 }
 
