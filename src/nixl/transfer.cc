@@ -370,8 +370,11 @@ void Transfer::go_on()
 
 void Transfer::give_up()
 {
-	if (!end_pause())
+	if (!end_pause()) {
+		/* A cancel has ended it meanwhile; others may wait for its turn. */
+		connection_->line().leave(this);
 		return;
+	}
 	log_line(LOG_ERROR, "a transfer that was refused does not go on");
 	fail(BACKEND_ERROR);
 	drop();
