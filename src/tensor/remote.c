@@ -250,7 +250,6 @@ static bool asks_again(struct wf_remote_get *g, const struct wf_error *e)
 
 	if (again) {
 		g->anew = true;
-		g->taken_back = false;
 	}
 	return again;
 }
@@ -260,9 +259,9 @@ static void end_with_link(struct wf_remote_get *g, const struct wf_error *e)
 {
 	struct wf_error why;
 
-	if (g->anew)
+	if (g->taken_back)
 		wf_remote_why(&why, WEFT_NOT_FOUND, wf_link_label(wf_link_real(g->link)));
-	end(g, g->anew ? &why : e);
+	end(g, g->taken_back ? &why : e);
 }
 
 /* Gets of a window that is lent as a whole */

@@ -103,7 +103,7 @@ struct wf_remote_get {
 	struct wf_pull *pull;  /* NULL: none yet */
 	struct wf_stage *stage; /* the pull's stage, if the memory here is a device's */
 	bool anew;             /* a loan was taken back, and asked for again */
-	bool taken_back;       /* the loan that the get reads was */
+	bool taken_back;       /* the owner has taken back what the get reads, or read */
 };
 
 /* Set @r up.  Borrows what it is given. */
