@@ -37,6 +37,7 @@ static struct provider {
 
 static bool is_other;         /* is this process another's other side? */
 static const char *at;        /* the provider that the test is at */
+static struct weft_node *here; /* the node of the pair that is open; NULL: there is none */
 static unsigned at_index;
 static pid_t started[OTHERS_MAX];
 static struct pair_other spares[OTHERS_MAX]; /* without a node */
@@ -201,6 +202,7 @@ int pair_teardown(void **state)
 		count += started[i] != 0;
 	if (!at && count == spare_count)
 		return 0;
+	here = NULL;
 	for (size_t i = 0; i < OTHERS_MAX; i++) {
 		if (!started[i])
 			continue;
@@ -213,6 +215,15 @@ int pair_teardown(void **state)
 		print_error("it was at provider %s\n", at);
 	at = NULL;
 	return 0;
+}
+
+void pair_wait(struct weft_op *op)
+{
+	if (!weft_wait(op, PAIR_LIMIT_NS))
+		return;
+	if (here)
+		(void)weft_dump(here, stderr);
+	need(!"the operation ends in time");
 }
 
 /* A line, without its end; false when the other side ended or says nothing. */
@@ -386,6 +397,7 @@ void pair_open(struct pair *pair, const char *provider, const struct weft_node_o
 
 	*pair = (struct pair){ .provider = provider };
 	need(!weft_node_open(options ? options : &preset, &pair->node));
+	here = pair->node;
 	pair_start(&pair->other, provider, NULL, pair->node);
 	pair->peer = pair->other.peer;
 }
@@ -395,6 +407,7 @@ void pair_close(struct pair *pair)
 	/* Not before this node: a manual one would not answer the other's last frames. */
 	weft_peer_close(pair->peer);
 	pair->other.peer = NULL;
+	here = NULL;
 	need(!weft_node_close(pair->node));
 	if (pair->other.pid)
 		pair_end(&pair->other);

@@ -68,6 +68,9 @@ const char *pair_any(void);
 /* Skip the test with the names of the providers that this host lacks. */
 void pair_name_the_missing(void **state);
 
+/* Wait until @op, of the node of the pair that is open, has ended; else print what that holds. */
+void pair_wait(struct weft_op *op);
+
 /* Tear a test down, for cmocka: kill what a failed test left behind, and print its
  * provider. */
 int pair_teardown(void **state);

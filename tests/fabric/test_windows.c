@@ -119,7 +119,7 @@ static struct weft_op *put(struct weft_remote *remote, void *from, uint64_t to, 
 
 static void ended(struct weft_op *op, enum weft_status status)
 {
-	assert_int_equal(weft_wait(op, PAIR_LIMIT_NS), 0);
+	pair_wait(op);
 	if (weft_op_status(op) != status)
 		print_error("%s\n", weft_op_message(op));
 	assert_int_equal(weft_op_status(op), status);
