@@ -43,7 +43,7 @@ int wf_rights_look_up(const struct wf_link *link, enum wf_acl_act act, const voi
 	char shown[SHOWN_BYTES_MAX + 1];
 	int err = *identity ? -EACCES : -EKEYREJECTED;
 
-	if (*identity && wf_acl_allows(engine->acl, identity, act, name, bytes))
+	if (wf_rights_hold(link, act, name, bytes))
 		return 0;
 	show(name, bytes, shown);
 	wf_error_set(e, err, "%s, %s, may not %s%s%s: WEFT_ALLOW has no line for it",
