@@ -265,7 +265,7 @@ static bool is_child(const struct weft_op *op)
 
 void wf_op_put(struct weft_op *op)
 {
-	/* But for a child's nobody else can count the last reference: no atomic operation is needed. */
+	/* The last reference is counted by nobody else, but for a child's: no atomic is needed. */
 	if ((atomic_load_explicit(&op->refs, memory_order_acquire) == 1 && !is_child(op)) ||
 	    atomic_fetch_sub(&op->refs, 1) == 1)
 		free_op(op);

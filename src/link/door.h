@@ -122,6 +122,7 @@ bool wf_conn_is_proven_by(const struct wf_conn *conn, const struct wf_credential
 
 /* Would the peer's proof still do for @credentials? */
 bool wf_conn_does(const struct wf_conn *conn, const struct wf_credentials *credentials);
+
 void *wf_conn_owner(const struct wf_conn *conn); /* NULL: @conn is a stranger */
 bool wf_conn_dialled(const struct wf_conn *conn);
 const char *wf_conn_remote(const struct wf_conn *conn); /* for people */

@@ -166,7 +166,7 @@ void Fetch::by_weft()
 		failed = status_;
 		if (failed.ok())
 			err = peer_->reached ? open_call() : ping();
-		/* Such a fetch goes by gRPC, as one whose call ends with RESOURCE_EXHAUSTED. */
+		/* A fetch without memory goes by gRPC, as one whose call ends with RESOURCE_EXHAUSTED. */
 		short_of_memory = err == -ENOMEM;
 		if (err && !short_of_memory)
 			failed = status_of_error(err, text());

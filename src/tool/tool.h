@@ -69,8 +69,8 @@ uint64_t tool_spent_ns(void);
 
 /*
  * Catch signals from here on: SIGINT, SIGTERM and SIGHUP are noted, unless whoever started this
- * process has them ignored, as nohup does; SIGPIPE is an error of
- * write(), and SIGUSR1 asks for a dump of the node.
+ * process has them ignored, as nohup does; SIGPIPE is an error of write(), and SIGUSR1 asks for a
+ * dump of the node.
  */
 void tool_catch_signals(void);
 

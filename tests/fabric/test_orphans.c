@@ -75,7 +75,7 @@ static unsigned count_fds(pid_t pid, const char *what)
 	return count;
 }
 
-/* Those of the other process once it has met this one, also by the side door, which comes last. */
+/* Descriptors of the other process once it has met this one, by the side door last. */
 static unsigned count_at_rest(const struct pair *pair)
 {
 	uint64_t until = pair_now_ns() + LIMIT_NS;

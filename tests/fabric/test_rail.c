@@ -926,11 +926,24 @@ static void a_peer_that_died_before_it_was_met_takes_nobody_along(void **state)
 	end(w);
 }
 
+/* Meet a later peer, which answers. */
+static void meet_another(struct world *w)
+{
+	struct child living;
+	struct wf_ep *ep;
+
+	spawn(w, &living);
+	ep = join(w, &living);
+	echo(w, ep, 1000);
+	wf_ep_close(ep);
+	reap(&living, false);
+}
+
 /* The endpoint of a later peer may take the place of the other's at the provider. */
 static void a_peer_that_died_before_it_answered_spoils_no_later_one(void **state)
 {
 	struct world *w = begin(state);
-	struct child dead, living;
+	struct child dead;
 	struct wf_ep *ep;
 
 	spawn(w, &dead);
@@ -939,11 +952,7 @@ static void a_peer_that_died_before_it_answered_spoils_no_later_one(void **state
 	assert_int_equal(wf_ep_send(ep, w->out, 1000, wf_mr_desc(w->out_mr), NULL), -EAGAIN);
 	reap(&dead, true);
 	wf_ep_close(ep);
-	spawn(w, &living);
-	ep = join(w, &living);
-	echo(w, ep, 1000);
-	wf_ep_close(ep);
-	reap(&living, false);
+	meet_another(w);
 	end(w);
 }
 
@@ -951,7 +960,7 @@ static void a_peer_that_died_before_it_answered_spoils_no_later_one(void **state
 static void a_peer_that_died_before_it_answered_one_of_two_ways_spoils_no_later_one(void **state)
 {
 	struct world *w = begin(state);
-	struct child dead, living;
+	struct child dead;
 	struct wf_ep *ep, *quiet;
 
 	spawn(w, &dead);
@@ -962,11 +971,7 @@ static void a_peer_that_died_before_it_answered_one_of_two_ways_spoils_no_later_
 	reap(&dead, true);
 	wf_ep_close(ep);
 	wf_ep_close(quiet);
-	spawn(w, &living);
-	ep = join(w, &living);
-	echo(w, ep, 1000);
-	wf_ep_close(ep);
-	reap(&living, false);
+	meet_another(w);
 	end(w);
 }
 

@@ -685,7 +685,7 @@ static void a_list_that_cannot_be_used_keeps_no_key_back(void **state)
 	put_key(file_b, fresh);
 	meet_until(two.b, fresh, false, WEFT_OK);
 	ends(call(two.stub_b), WEFT_OK);
-	/* And the other way round. */
+	/* A key file that cannot be used keeps no list back, either. */
 	put_file(file_b, bytes, sizeof(bytes));
 	wait_until_said("what this node proves itself by, and its peers' rights, stay as they were");
 	put_file(list, none, strlen(none));

@@ -351,18 +351,25 @@ static void a_process_that_may_not_join_hears_so(void **state)
 	fails_with(1, "weft.group.Bootstrap/Join");
 }
 
+/* Join one group after the other, as @arguments say. */
+static void join_groups(const char *const *arguments)
+{
+	unsigned port = a_port();
+
+	for (unsigned i = 0; i < RANKS; i++)
+		start_by_hand(i, i, RANKS, port, NULL, arguments);
+	for (unsigned i = 0; i < RANKS; i++)
+		ends_well(i);
+}
+
 /* More groups than rank 0 has ports: its server leaves when all have heard. */
 static void processes_join_several_groups_by_their_names(void **state)
 {
 	static const char *const there[] = { "--name", "a", "--name", "b", "--name", "c", "--name", "d",
 					     "--name", "e", NULL };
-	unsigned port = a_port();
 
 	(void)state;
-	for (unsigned i = 0; i < RANKS; i++)
-		start_by_hand(i, i, RANKS, port, NULL, there);
-	for (unsigned i = 0; i < RANKS; i++)
-		ends_well(i);
+	join_groups(there);
 }
 
 static void rank_0_passes_over_a_port_that_is_taken(void **state)
@@ -554,13 +561,9 @@ static void processes_join_groups_of_one_name_one_after_the_other(void **state)
 {
 	static const char *const there[] = { "--name", "a", "--name", "a", "--name", "a", "--name", "a",
 					     "--name", "a", NULL };
-	unsigned port = a_port();
 
 	(void)state;
-	for (unsigned i = 0; i < RANKS; i++)
-		start_by_hand(i, i, RANKS, port, NULL, there);
-	for (unsigned i = 0; i < RANKS; i++)
-		ends_well(i);
+	join_groups(there);
 }
 
 /* Rank 0's list of all is for the others to read, and the one that is stopped does not. */

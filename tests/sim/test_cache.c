@@ -215,16 +215,24 @@ static void a_peer_gets_a_key_of_exactly_the_range_it_may_read(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-static void kept_memory_gives_way_at_a_limit_of_the_system(void **state)
+/* Open a world whose node 0 keeps two bodies, up to its limit.  Returns the bytes before those. */
+static uint64_t open_at_limit(void)
 {
 	uint64_t bytes;
 
-	(void)state;
 	open_world("1M");
 	bytes = wf_world_count(0).registered_bytes;
 	move(0, 0, BYTES);
 	move(1, 0, BYTES);
 	wf_fake_knobs()->mr_bytes_max = bytes + 2 * BYTES;
+	return bytes;
+}
+
+static void kept_memory_gives_way_at_a_limit_of_the_system(void **state)
+{
+	uint64_t bytes = open_at_limit();
+
+	(void)state;
 	move(2, 0, BYTES);
 	wf_fake_knobs()->mr_bytes_max = 0;
 	assert_int_equal(wf_world_count(0).registered_bytes, bytes + BYTES);
@@ -234,16 +242,11 @@ static void kept_memory_gives_way_at_a_limit_of_the_system(void **state)
 
 static void kept_memory_gives_way_to_memory_that_the_program_registers(void **state)
 {
+	uint64_t bytes = open_at_limit();
 	struct weft_region *region;
-	uint64_t bytes;
 
 	(void)state;
-	open_world("1M");
-	bytes = wf_world_count(0).registered_bytes;
-	move(0, 0, BYTES);
-	move(1, 0, BYTES);
-	wf_fake_knobs()->mr_bytes_max = bytes + 2 * BYTES;
-	/* It is registered twice: for the node's own use, and for peers. */
+	/* The region is registered twice: for the node's own use, and for peers. */
 	assert_int_equal(weft_register(wf_world_node(0), source + 2 * BYTES, BYTES, &region), 0);
 	wf_fake_knobs()->mr_bytes_max = 0;
 	assert_int_equal(wf_world_count(0).registered_bytes, bytes + 2 * BYTES);

@@ -520,7 +520,7 @@ static void ends_are_counted_by_status(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
-/* What handlers end their calls with. */
+/* The status with which handlers end their calls. */
 static enum weft_status said;
 
 static void fail_as_said(unsigned number, void *call)

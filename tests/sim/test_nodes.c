@@ -495,7 +495,7 @@ static void a_call_without_a_handle_that_is_never_invoked_goes_with_its_node(voi
 	assert_int_equal(wf_world_close(), 0);
 }
 
-/* What handlers fail with; as much of it as a caller hears, by weft_rpc(3). */
+/* The message with which handlers fail; as much of it as a caller hears, by weft_rpc(3). */
 #define TOLD_BYTES 479
 static char long_text[TOLD_BYTES + 2];
 
