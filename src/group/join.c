@@ -50,6 +50,7 @@ struct join {
 	uint32_t missing[WF_BOOTSTRAP_MISSING_MAX], missing_count;
 	size_t missing_known;
 	char reason[WF_ERROR_BYTES]; /* why rank 0 is not met; "": no word */
+	bool answered;               /* a server has said it: not hidden by ports that nobody has */
 	struct wf_error refusal;     /* rank 0's last, which may pass; code 0: none */
 	uint64_t final_ns;           /* a refusal is final from then on; with ->refusal */
 };
@@ -128,9 +129,12 @@ static void stop(struct attempt *a)
 	a->peer = NULL;
 }
 
-static void try_later(struct join *j, struct attempt *a, const char *why)
+/* Call @a again after a while; @why is the word of a server if @answered. */
+static void try_later(struct join *j, struct attempt *a, bool answered, const char *why)
 {
-	snprintf(j->reason, sizeof(j->reason), "%.200s: %.260s", a->address, why);
+	if (answered || !j->answered)
+		snprintf(j->reason, sizeof(j->reason), "%.200s: %.260s", a->address, why);
+	j->answered |= answered;
 	stop(a); /* which may be the end of @why */
 	a->again_ns = wf_clock_after(wf_clock_now(), PAUSE_NS);
 }
@@ -173,7 +177,7 @@ static uint64_t begin_calls(struct join *j)
 		if (!*a->address || a->read)
 			continue;
 		if (a->again_ns <= now && call(j, a))
-			try_later(j, a, weft_error());
+			try_later(j, a, false, weft_error());
 		if (!a->read && a->again_ns < next)
 			next = a->again_ns;
 	}
@@ -219,6 +223,7 @@ static int look_at_board(struct join *j, struct wf_error *e)
 		return 0;
 	}
 	stop(a);
+	j->answered = false;
 	memcpy(a->address, line, strlen(line) + 1);
 	a->again_ns = 0;
 	return 0;
@@ -278,7 +283,7 @@ static void keep_missing(struct join *j, const Weft__Group__Progress *said)
 								  : WF_BOOTSTRAP_MISSING_MAX;
 
 	j->met = true;
-	j->lost = false;
+	j->lost = j->answered = false;
 	j->refusal.code = 0;
 	memcpy(j->missing, said->missing, known * sizeof(j->missing[0]));
 	j->missing_known = known;
@@ -343,8 +348,8 @@ static int call_over(struct join *j, struct attempt *a, struct wf_error *e)
 		j->refusal.code = 0;
 	}
 	j->lost = true;
-	try_later(j, a, *weft_op_message(a->read) ? weft_op_message(a->read)
-						  : "the server says no more");
+	try_later(j, a, status != WEFT_UNAVAILABLE && status != WEFT_DEADLINE_EXCEEDED,
+		  *weft_op_message(a->read) ? weft_op_message(a->read) : "the server says no more");
 	return -EAGAIN;
 }
 
@@ -367,7 +372,7 @@ static int heard(struct join *j, struct attempt *a, struct wf_join_members *memb
 	weft_op_free(a->read);
 	a->read = NULL;
 	if (weft_stream_read(a->stream, NULL, &a->read))
-		try_later(j, a, weft_error());
+		try_later(j, a, true, weft_error());
 	return -EAGAIN;
 }
 
