@@ -580,6 +580,18 @@ static bool may_have_news(const struct wf_rail *rail)
 	return rail->busy || rail->shared.shut_ns || wf_gate_knocked(&rail->shared.gate);
 }
 
+/*
+ * Read @cq.  tcp may say that it is empty in the middle of a read into several spans: it has
+ * spread what it had read ahead, and leaves the rest in the socket, which does not ring for it.
+ * At the second look nothing is read ahead.
+ */
+static int look_at(struct wf_rail *rail, struct wf_cq *cq)
+{
+	int count = wf_cq_read(rail, cq);
+
+	return count || !rail->scattered ? count : wf_cq_read(rail, cq);
+}
+
 static void look_at_queues(struct wf_rail *rail, bool look)
 {
 	bool empty = true;
@@ -588,7 +600,7 @@ static void look_at_queues(struct wf_rail *rail, bool look)
 		wf_wait_hear(rail);
 	WF_LIST_EACH(node, &rail->queues.warm) {
 		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, warm_node);
-		int count = wf_cq_read(rail, cq);
+		int count = look_at(rail, cq);
 
 		if (count)
 			cq->empty = 0;

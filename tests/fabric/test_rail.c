@@ -664,6 +664,35 @@ static void among_quiet_peers_one_that_speaks_is_heard(void **state)
 	end(w);
 }
 
+/* The first look at a read that is there may leave a part of it, which rings no more. */
+static void a_sleeper_hears_of_a_read_into_two_places(void **state)
+{
+	struct world *w = begin(state);
+	struct wf_span spans[2];
+	struct child c;
+	struct body body;
+	struct wf_ep *ep;
+
+	spawn(w, &c);
+	ep = join(w, &c);
+	body = body_of(w, ep);
+	for (unsigned i = 0; i < 2; i++)
+		spans[i] = (struct wf_span){ w->into + 20000 * i, 20000, body.address + 20000 * i };
+	for (unsigned i = 1; i <= 6; i++) {
+		while (wf_rail_arm(w->rail))
+			hear(w);
+		assert_int_equal(wf_ep_read_spans(ep, spans, 2, wf_mr_desc(w->into_mr), body.key, NULL), 0);
+		usleep(20 * 1000); /* it is there, as a rule */
+		wf_rail_woken(w->rail);
+		hear(w);
+		await_asleep(w, &w->reads, i);
+		assert_int_equal(w->read_status, 0);
+	}
+	assert_memory_equal(w->into, w->expected, 40000);
+	reap(&c, true);
+	end(w);
+}
+
 static void a_sleeping_worker_hears_a_peer_that_connects(void **state)
 {
 	struct world *w = begin(state);
@@ -1121,6 +1150,8 @@ int main(int argc, char **argv)
 		EVERY(a_mebibyte_is_read),
 		EVERY(a_sleeper_is_woken),
 		EVERY(among_quiet_peers_one_that_speaks_is_heard),
+		ON("tcp", a_sleeper_hears_of_a_read_into_two_places),
+		ON("net", a_sleeper_hears_of_a_read_into_two_places),
 		ON("tcp", a_sleeping_worker_hears_a_peer_that_connects),
 		ON("net", a_sleeping_worker_hears_a_peer_that_connects),
 		ON("tcp", room_in_a_full_socket_wakes_the_sender),
