@@ -59,7 +59,7 @@ void wf_parts_fini(struct wf_parts *parts);
 struct wf_part *wf_part_get(struct wf_parts *parts, struct wf_link *link, uint64_t step);
 /* Take another reference. */
 void wf_part_hold(struct wf_part *part);
-/* Drop a reference.  Accepts NULL. */
+/* Drop a reference, which may free an idle part of any peer and step.  Accepts NULL. */
 void wf_part_put(struct wf_part *part);
 
 /* Note that this node deals with the peer of @part, which the caller has a reference to. */

@@ -105,7 +105,8 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 		send->outgoing.told = passed_on && is_told(wf_link_real(send->link), from);
 		wf_sending_stop(send, e);
 	}
-	WF_LIST_EACH(node, &use->receives) {
+	/* The end of one may match and end another, and give up a part that was idle. */
+	WF_LIST_EACH_OF_NOW(node, &use->receives) {
 		struct wf_receiving *r = WF_CONTAINER(node, struct wf_receiving, use.node);
 
 		if (s->aborted)
@@ -113,7 +114,7 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 		else
 			wf_channels_cancel_receive(r, e);
 	}
-	WF_LIST_EACH(node, &use->parts)
+	WF_LIST_EACH_OF_NOW(node, &use->parts)
 		wf_channels_drop(WF_CONTAINER(node, struct wf_part, use.node), wf_step_told(s));
 	wf_use_put(use);
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tensor/part.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -490,6 +491,34 @@ static void ending_drops_what_nobody_has_received(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* The part of the first peer comes to rest, and that of the second makes room for it. */
+static void ending_gives_up_the_idle_part_of_another_peer(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	for (unsigned aborted = 0; aborted < 2; aborted++) {
+		wf_world_open(WF_WORLD_CONNECTED, 3, NULL);
+		for (unsigned i = 0; i < 2; i++)
+			wf_flight_send(&f[i], 1, 0, STEP, source, SMALL, 0);
+		wf_flight_land(f, 2, S);
+		wf_flight_free(f, 2);
+		wf_flight_receive(&f[0], 0, 1, STEP, target, SMALL, 0);
+		land_as(f, 1, WEFT_OK, "", S); /* the other one is kept */
+		carry(2, 0, STEP, SMALL);
+		for (unsigned i = 1; i < WF_PARTS_IDLE_MAX; i++)
+			carry(2, 0, STEP + i, SMALL);
+		if (aborted)
+			abort_step(0, STEP);
+		else
+			end_step(0, STEP);
+		wf_world_pass(SOON);
+		assert_int_equal(wf_world_count(0).late_dropped, 1);
+		carry(1, 0, STEP + WF_PARTS_IDLE_MAX, SMALL);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void ending_cancels_what_is_pending_here_and_refuses_what_comes_later(void **state)
 {
 	struct wf_flight f[3], peers;
@@ -649,6 +678,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_was_received_from_takes_part),
 		cmocka_unit_test(a_node_may_let_any_peer_abort_its_steps),
 		cmocka_unit_test(ending_drops_what_nobody_has_received),
+		cmocka_unit_test(ending_gives_up_the_idle_part_of_another_peer),
 		cmocka_unit_test(ending_cancels_what_is_pending_here_and_refuses_what_comes_later),
 		cmocka_unit_test(an_abort_says_more_than_an_end),
 		cmocka_unit_test(a_tensor_that_nobody_receives_in_time_is_dropped),
