@@ -542,13 +542,31 @@ int wf_outgoing_take_back(struct wf_outgoing *p)
 
 static const char unanswered[] = "the peer does not answer a withdrawn offer";
 
+/* Withdraw the offer of @p, as the abort that was said in place of that was perhaps denied. */
+static bool recall_late(struct wf_outgoing *p, struct wf_link *link)
+{
+	if (!p->told || !p->offer.recall || !wf_link_greeted(link))
+		return false;
+	wf_recall_post(p->offer.recall, link);
+	p->offer.recall = NULL;
+	return true;
+}
+
+/* When @timeout_ns from now is over; half of it before recall_late(), and half after it. */
+static uint64_t quiet_until(const struct wf_outgoing *p, uint64_t timeout_ns)
+{
+	return p->transfer->engine->loop.now_ns + (p->told ? timeout_ns / 2 : timeout_ns);
+}
+
 static void quiet_shared(struct wf_timer *timer)
 {
 	struct wf_outgoing *p = WF_CONTAINER(timer, struct wf_outgoing, quiet_timer);
 	struct wf_link *link = wf_link_real(p->link);
 	struct wf_engine *engine = link->engine;
 
-	if (!p->probed_ns) {
+	if (recall_late(p, link)) {
+		wf_loop_timer(&engine->loop, timer, quiet_until(p, PROBE_NS), quiet_shared);
+	} else if (!p->probed_ns) {
 		p->probed_ns = engine->loop.now_ns;
 		wf_keepalive_probe(link);
 		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + PROBE_NS, quiet_shared);
@@ -571,7 +589,10 @@ static void quiet_connected(struct wf_timer *timer)
 	const struct wf_rail_caps *caps = wf_link_caps(link);
 
 	/* Closing the endpoint of its offer ends @p as well, see wf_outgoing_paused. */
-	if (caps && caps->connected)
+	if (recall_late(p, link))
+		wf_loop_timer(&link->engine->loop, timer, quiet_until(p, QUIET_CONNECTED_NS),
+			      quiet_connected);
+	else if (caps && caps->connected)
 		wf_link_rail_failed(link, unanswered);
 	else
 		end_why(p);
@@ -610,10 +631,10 @@ static void withdraw(struct wf_outgoing *p)
 		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + QUIET_COPIES_NS,
 			      quiet_copies);
 	else if (p->offer.connected)
-		wf_loop_timer(&engine->loop, &p->quiet_timer,
-			      engine->loop.now_ns + QUIET_CONNECTED_NS, quiet_connected);
+		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, QUIET_CONNECTED_NS),
+			      quiet_connected);
 	else
-		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + PROBE_NS,
+		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, PROBE_NS),
 			      quiet_shared);
 }
 

@@ -606,6 +606,34 @@ static void an_abort_without_the_right_changes_nothing(void **state)
 	close_two(&two);
 }
 
+static void an_abort_without_the_right_costs_no_connection(void **state)
+{
+	int64_t length = LONG_BYTES;
+	uint8_t *data = test_calloc(1, LONG_BYTES);
+	struct weft_tensor sent = bytes_of(data, &length);
+	uint64_t until = now_ns() + LIMIT_NS;
+	struct weft_op *op;
+	struct two two;
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_LOG", "3", 1), 0);
+	two = open_two("allow key:* tensors *\n");
+	assert_int_equal(unsetenv("WEFT_LOG"), 0);
+	assert_int_equal(weft_send(two.to_b, 7, "body", 4, &sent, NULL, &op), 0);
+	while (weft_probe(two.b, NULL, 7, "body", 4, NULL) == -EAGAIN && now_ns() < until)
+		sleep_a_little();
+	said_forget();
+	assert_int_equal(weft_step_abort(two.a, 7, WEFT_DATA_LOSS, "nan"), 0);
+	ends(op, WEFT_DATA_LOSS);
+	wait_for_refusals(two.b, 1);
+	assert_true(said_has("step 7 was aborted"));
+	ping(two.to_b);
+	assert_false(said_has("rail tcp failed"));
+	is_waiting_still(receive(two.b, 7, "body"));
+	test_free(data);
+	close_two(&two);
+}
+
 static void an_abort_with_the_right_ends_the_step(void **state)
 {
 	struct two two = open_two("allow key:* tensors *\nallow key:* abort\n");
@@ -937,6 +965,7 @@ int main(int argc, char **argv)
 		TEST(gets_and_puts_are_allowed_each_alone),
 		TEST(a_push_needs_the_right_to_put),
 		TEST(an_abort_without_the_right_changes_nothing),
+		TEST(an_abort_without_the_right_costs_no_connection),
 		TEST(an_abort_with_the_right_ends_the_step),
 		TEST(a_drain_without_the_right_leaves_calls_going),
 		TEST(the_empty_list_refuses_all),
