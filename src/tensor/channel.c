@@ -630,7 +630,7 @@ void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct 
 	/* Offers have been lost by now; tensors that came whole can still be received. */
 	if (link->account.stranger)
 		wf_list_splice(&c->leftovers, &link->account.kept);
-	wf_parts_down(&c->parts, link);
+	wf_parts_down(link);
 }
 
 /*

@@ -31,8 +31,7 @@ struct wf_channels {
 	struct wf_list receives; /* running receives that name no peer; link.h has the others */
 	struct wf_list kept;     /* unexpected tensors that wait for a receive, the oldest first */
 	struct wf_list leftovers; /* unexpected tensors in @kept, left by strangers that are gone */
-	struct wf_timer
-		kept_timer; /* when the oldest unexpected tensor has been kept for too long */
+	struct wf_timer kept_timer; /* when the oldest of @kept has been kept for too long */
 	struct wf_steps aborted, ended; /* steps that are over, see step_end.h */
 	bool closed; /* no receive gets a tensor any more */
 	struct wf_timer brief_timer; /* tells of aborts again, after -ENOMEM */
@@ -44,7 +43,7 @@ struct wf_channels {
 	void *ctx;
 };
 
-/* Set up @c.  Borrows @unexpected tensors. */
+/* Set up @c.  Borrows @unexpected_queue. */
 void wf_channels_init(struct wf_channels *c, struct wf_unexpected_queue *unexpected_queue,
 		      int (*aborted)(void *ctx, const struct wf_step *step), void *ctx);
 

@@ -192,9 +192,8 @@ struct wf_step *wf_part_unhear(struct wf_part *part)
 	return heard;
 }
 
-void wf_parts_down(struct wf_parts *parts, struct wf_link *link)
+void wf_parts_down(struct wf_link *link)
 {
-	(void)parts;
 	WF_LIST_EACH(node, &link->parts.all) {
 		struct wf_part *part = WF_CONTAINER(node, struct wf_part, link_node);
 
@@ -217,5 +216,6 @@ void wf_parts_merge(struct wf_parts *parts, struct wf_link *link, struct wf_link
 		wf_link_put(link);
 		wf_list_remove(&part->link_node);
 		wf_list_append(&into->parts.all, &part->link_node);
+		free_unused(part);
 	}
 }

@@ -85,7 +85,7 @@ void wf_part_hear(struct wf_part *part, struct wf_step *fresh);
 struct wf_step *wf_part_unhear(struct wf_part *part);
 
 /* Forget the parts of the peer of @link, which is dead. */
-void wf_parts_down(struct wf_parts *parts, struct wf_link *link);
+void wf_parts_down(struct wf_link *link);
 
 /* Move the parts of @link to @into, which has the same peer. */
 void wf_parts_merge(struct wf_parts *parts, struct wf_link *link, struct wf_link *into);

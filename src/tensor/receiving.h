@@ -107,8 +107,7 @@ struct wf_receiving {
 	struct wf_unexpected *unexpected;
 	struct wf_view *view;    /* NULL once the receive has ended */
 	struct wf_stage *stage;  /* stage to a device; NULL: none, or not yet */
-	struct wf_pull
-		*pull; /* from unexpected tensors->pulls, until the end; NULL: not needed yet */
+	struct wf_pull *pull;    /* until the end; NULL: not needed yet */
 };
 
 /* Set @r up, after its owner has. */

@@ -48,9 +48,9 @@ struct wf_sending_turn {
 /* A send.  The owner keeps key, shape and body until done. */
 struct wf_sending {
 	struct weft_tensor
-		*strided; /* tensor to gather; NULL: outgoing body.body is set, or @device */
+		*strided; /* tensor to gather; NULL: outgoing.body is set, or @device */
 	struct wf_kind_body
-		*device; /* body on a device; NULL: outgoing body.body is set, or gathered */
+		*device; /* body on a device; NULL: outgoing.body is set, or gathered */
 	uint64_t step;
 	const void *key;
 	const int64_t *shape;

@@ -52,7 +52,7 @@ struct wf_unexpected {
 
 	/* read by the keeper */
 	struct wf_unexpected_queue *unexpected_queue;
-	uint64_t number;           /* order of unexpected tensor */
+	uint64_t number;           /* order of its coming */
 	uint64_t since_ns;         /* when the tensor came, or was given back */
 	uint64_t charged_bytes;    /* bytes charged to the sender's account; 0: not charged here */
 	struct wf_link *link;
@@ -64,7 +64,7 @@ struct wf_unexpected {
 
 void wf_unexpected_init(struct wf_unexpected_queue *unexpected_queue, struct wf_engine *engine,
 			struct wf_transfer *t);
-/* Tear @unexpected tensors down, when no receive runs any more. */
+/* Tear @unexpected_queue down, when no receive runs any more. */
 void wf_unexpected_fini(struct wf_unexpected_queue *unexpected_queue);
 
 /* Set up the @tensor of @t, without its bytes; its shape is put in @shape. */

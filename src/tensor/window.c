@@ -457,8 +457,8 @@ static int stage_push(struct wf_windows *w, const struct wf_window *window,
 }
 
 /*
- * Make a push into @window, NULL if there is none, if @record brings a body.  NULL: it does not, or
- * *@err is -ENOMEM.
+ * Make a push into @window, which is NULL if there is no such window, if @record brings a body.
+ * Returns NULL if it does not, or with *@err set to -ENOMEM.
  */
 static struct push *new_push(struct wf_windows *w, const struct wf_window *window,
 			     const struct wf_access_push *record, int *err)

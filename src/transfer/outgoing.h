@@ -115,7 +115,7 @@ struct wf_outgoing {
 	bool sent;            /* some of the record may have reached the peer */
 	bool refused;         /* the peer has had the offer and did not take the body */
 
-	/* private to outgoing body.c: set up by wf_outgoing_post(), whatever was there before */
+	/* private to outgoing.c: set up by wf_outgoing_post(), whatever was there before */
 	bool fenced;         /* withdrawn, and its rail given up: late messages on it are dropped */
 	struct wf_transfer *transfer;
 	struct wf_link *link;

@@ -2,7 +2,7 @@
 /*
  * Transfers of a worker: bodies of bytes between two nodes.
  *
- * An outgoing body (outgoing body.h) is a record with a body on its way out, a pull (pull.h) a body
+ * An outgoing body (outgoing.h) is a record with a body on its way out, a pull (pull.h) a body
  * on its way in.  The records that the two ends exchange about an offer are handled here.
  *
  * Threads: owner.
