@@ -62,6 +62,9 @@ int wf_proof_open(struct wf_proof *p, const struct wf_options *o)
 	if (!strcmp(mode, "open") && named)
 		return wf_last_set(-EINVAL, "security is open, and a key or certificate is "
 				   "named: one of the two must go");
+	if (!strcmp(mode, "open") && o->peer_ids[0])
+		return wf_last_set(-EINVAL, "WEFT_PEER_IDS needs certificates: WEFT_CERT, WEFT_KEY "
+				   "and WEFT_CA");
 	if (!strcmp(mode, "open"))
 		return o->allow[0] ? wf_last_set(-EINVAL, "WEFT_ALLOW needs a key or certificates: "
 						 "nobody has an identity without") : 0;

@@ -272,14 +272,17 @@ static void a_key_file_that_others_may_read_opens_no_node(void **state)
 static void a_mode_and_credentials_that_do_not_fit_open_no_node(void **state)
 {
 	static const struct {
-		const char *security, *key_file, *cert, *says;
+		const char *security, *key_file, *cert, *peer_ids, *says;
 		int err;
 	} rows[] = {
-		{ "keyed", NULL, NULL, "WEFT_SECURITY=keyed needs WEFT_KEY_FILE", -EINVAL },
-		{ "sealed", NULL, NULL, "WEFT_SECURITY=sealed needs WEFT_KEY_FILE", -EINVAL },
-		{ "open", ours, NULL, "security is open, and a key", -EINVAL },
-		{ "keyed", ours, "/c.pem", "both named", -EINVAL },
-		{ "keyed", NULL, "/c.pem", "WEFT_KEY is not named", -EINVAL },
+		{ "keyed", NULL, NULL, NULL, "WEFT_SECURITY=keyed needs WEFT_KEY_FILE", -EINVAL },
+		{ "sealed", NULL, NULL, NULL, "WEFT_SECURITY=sealed needs WEFT_KEY_FILE", -EINVAL },
+		{ "open", ours, NULL, NULL, "security is open, and a key", -EINVAL },
+		{ "keyed", ours, "/c.pem", NULL, "both named", -EINVAL },
+		{ "keyed", ours, NULL, "ps*", "both named", -EINVAL },
+		{ "keyed", NULL, "/c.pem", NULL, "WEFT_KEY is not named", -EINVAL },
+		{ NULL, NULL, NULL, "ps*", "WEFT_PEER_IDS needs certificates", -EINVAL },
+		{ "open", NULL, NULL, "ps*", "WEFT_PEER_IDS needs certificates", -EINVAL },
 	};
 
 	(void)state;
@@ -292,12 +295,15 @@ static void a_mode_and_credentials_that_do_not_fit_open_no_node(void **state)
 			setenv("WEFT_KEY_FILE", rows[i].key_file, 1);
 		if (rows[i].cert)
 			setenv("WEFT_CERT", rows[i].cert, 1);
+		if (rows[i].peer_ids)
+			setenv("WEFT_PEER_IDS", rows[i].peer_ids, 1);
 		assert_int_equal(weft_node_open(NULL, &node), rows[i].err);
 		if (!strstr(weft_error(), rows[i].says))
 			fail_msg("\"%s\" does not say \"%s\"", weft_error(), rows[i].says);
 		unsetenv("WEFT_SECURITY");
 		unsetenv("WEFT_KEY_FILE");
 		unsetenv("WEFT_CERT");
+		unsetenv("WEFT_PEER_IDS");
 	}
 }
 
