@@ -90,8 +90,9 @@ WEFT_API void weft_stub_close(struct weft_stub *stub);
 
 /*
  * Returns the service to give to generated functions: every invocation is a call with the node's
- * deadline.  The closure runs once on the worker, with NULL if the call failed, and inside it
- * weft_reply_status() says why.  The service lives as long as the stub.  Threads: any, callback.
+ * deadline.  The closure runs once, on the worker, with NULL if the call failed, and inside it
+ * weft_reply_status() says why.  Where the call can't begin, as without memory, the closure runs
+ * inside the generated function.  The service lives as long as the stub.  Threads: any, callback.
  */
 WEFT_API ProtobufCService *weft_stub_service(struct weft_stub *stub);
 

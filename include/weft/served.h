@@ -21,7 +21,10 @@ extern "C" {
  */
 WEFT_API struct weft_served *weft_served(void *closure_data);
 
-/* Returns the peer that calls; open until the node closes, not to be closed.  Threads: callback. */
+/*
+ * Returns the peer that calls; open until the node closes, not to be closed.
+ * Threads: callback, on the handler's worker.
+ */
 WEFT_API struct weft_peer *weft_served_peer(struct weft_served *call);
 
 /*
@@ -38,7 +41,7 @@ WEFT_API int weft_served_cancelled(struct weft_served *call);
 
 /*
  * Keep the request message beyond the handler's return, until the reply.  A call that is kept must
- * be answered before its node closes.  Threads: callback.
+ * be answered before its node closes.  Threads: callback, inside the handler.
  */
 WEFT_API void weft_served_defer(struct weft_served *call);
 

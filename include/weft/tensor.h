@@ -128,10 +128,10 @@ struct weft_recv_options {
 	unsigned flags; /* WEFT_ANY_SHAPE, WEFT_DROP, WEFT_RECV_MANY, WEFT_ANY_KEY, WEFT_RELAY */
 	/*
 	 * Returns memory for a tensor that has just been announced: @want has dtype and shape, and
-	 * no data.  The callback runs on the worker, in a manual node also inside weft_recv(),
-	 * must not block, and may call nothing of weft but weft_alloc().  The memory stays the
-	 * caller's, whatever the outcome.  NULL refuses: the operation ends with
-	 * RESOURCE_EXHAUSTED.
+	 * no data.  The callback runs on the worker, and inside weft_recv() in a manual node and in
+	 * one of a single worker, must not block, and may call nothing of weft but weft_alloc().
+	 * The memory stays the caller's, whatever the outcome.  NULL refuses: the operation ends
+	 * with RESOURCE_EXHAUSTED.
 	 */
 	void *(*alloc)(void *arg, const struct weft_tensor *want, uint64_t bytes);
 	void *alloc_arg;

@@ -59,7 +59,7 @@ static const struct row rows[] = {
 	  FIELD(advertise) },
 	{ { .name = "WEFT_PORTS", .alias = "", .unit = "text",
 	    .preset = "", .least = "", .most = "",
-	    .when = "a firewall lets only some ports through: first-last, one port for each rail" },
+	    .when = "a firewall lets only some ports through: first-last, one port for each rail of each worker" },
 	  FIELD(ports) },
 	{ { .name = "WEFT_SECURITY", .alias = "", .unit = "text",
 	    .preset = "", .least = "", .most = "",
