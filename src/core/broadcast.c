@@ -525,6 +525,7 @@ int wf_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step, co
 	all->options = (struct weft_send_options){
 		.size = sizeof(all->options), .op = o.op, .flags = o.flags, .stream = o.stream,
 	};
+	all->options.op.provider = fresh->terms.provider; /* the caller's name may go after the call */
 	/* Where memory can't be shared the first member says why. */
 	if (o.flags & WEFT_SHARE && !(o.flags & WEFT_DEAD))
 		(void)wf_memory_share(node, (char *)tensor->data + tensor->byte_offset, 1, &all->chunk);

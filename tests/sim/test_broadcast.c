@@ -41,22 +41,32 @@ static void open_world(enum wf_world_shape shape)
 	wf_world_open(shape, NODES, NULL);
 }
 
-/* Broadcast to nodes 1 to @count. */
-static void begin_with(const void *data, unsigned count, unsigned send_flags, unsigned flags)
+/* Broadcast to nodes 1 to @count.  @options: those that differ from the default. */
+static void begin_as(struct weft_broadcast_options options, const void *data, unsigned count)
 {
-	struct weft_broadcast_options options = WEFT_BROADCAST_OPTIONS_INIT;
 	int64_t shape = BYTES;
 	struct weft_tensor t = { .data = (void *)(uintptr_t)data, .device = { WEFT_CPU, 0 }, .ndim = 1,
 				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
 	struct weft_peer *peers[NODES];
+	struct weft_op_options op;
 
 	for (unsigned i = 0; i < count; i++)
 		peers[i] = wf_world_peer(0, i + 1);
-	options.op = wf_flight_begin(&cast.flight, 30 * S);
-	options.op.flags = flags;
-	options.flags = send_flags;
+	op = wf_flight_begin(&cast.flight, 30 * S);
+	op.flags = options.op.flags;
+	op.provider = options.op.provider;
+	options.op = op;
 	assert_int_equal(weft_broadcast(peers, count, STEP, "w", 1, &t, &options, &cast.flight.op),
 			 0);
+}
+
+static void begin_with(const void *data, unsigned count, unsigned send_flags, unsigned flags)
+{
+	struct weft_broadcast_options options = WEFT_BROADCAST_OPTIONS_INIT;
+
+	options.op.flags = flags;
+	options.flags = send_flags;
+	begin_as(options, data, count);
 }
 
 static void begin(unsigned count, unsigned flags)
@@ -250,6 +260,30 @@ static void a_peer_that_is_added_is_one_of_them(void **state)
 		assert_int_equal(outcome(i), WEFT_OK);
 	}
 	assert_int_equal(weft_broadcast_add(cast.flight.op, wf_world_peer(0, 4)), -EALREADY);
+	end_world();
+}
+
+/* The name of the provider is the caller's only until the call returns. */
+static void a_peer_that_is_added_has_the_provider_that_was_asked_for_first(void **state)
+{
+	struct weft_broadcast_options options = WEFT_BROADCAST_OPTIONS_INIT;
+	char *name = strdup("tcp");
+
+	(void)state;
+	assert_non_null(name);
+	open_world(WF_WORLD_CONNECTED);
+	options.op.provider = name;
+	begin_as(options, source, 1);
+	memcpy(name, "efa", strlen(name));
+	free(name);
+	assert_int_equal(weft_broadcast_add(cast.flight.op, wf_world_peer(0, 2)), 0);
+	for (unsigned i = 1; i <= 2; i++)
+		receive(i);
+	land(2);
+	for (unsigned i = 1; i <= 2; i++) {
+		assert_received(i);
+		assert_int_equal(outcome(i), WEFT_OK);
+	}
 	end_world();
 }
 
@@ -535,6 +569,7 @@ int main(void)
 		cmocka_unit_test(receivers_on_the_host_of_the_sender_read_its_memory),
 		cmocka_unit_test(a_late_receiver_gets_all),
 		cmocka_unit_test(a_peer_that_is_added_is_one_of_them),
+		cmocka_unit_test(a_peer_that_is_added_has_the_provider_that_was_asked_for_first),
 		cmocka_unit_test(a_peer_that_comes_after_the_end_of_shared_memory_is_too_late),
 		cmocka_unit_test(a_receiver_that_dies_costs_only_itself),
 		cmocka_unit_test(a_receiver_that_stands_still_is_passed_over),
