@@ -539,7 +539,7 @@ static void left(struct wf_relay *relay)
 		(const void *)answer(call, &weft__broadcast__readers__descriptor);
 
 	relay->call = NULL;
-	if (readers && readers->any && !is_taken(relay)) {
+	if (readers && readers->any && !relay->shutting && !is_taken(relay)) {
 		relay->state = SERVING;
 		wf_loop_timer(&engine->loop, &relay->timer,
 			      engine->loop.now_ns + WF_MAX(took_ns, SERVING_MIN_NS), served_enough);
@@ -551,10 +551,13 @@ static void left(struct wf_relay *relay)
 
 bool wf_relay_stop(struct wf_relay *relay)
 {
-	if (relay->state == LEAVING)
+	if (relay->state == LEAVING) {
+		/* A call that has just ended is not cancelled: left() sees that the window shuts. */
+		shut_window(relay);
 		wf_op_cancel(relay->call);
-	else if (relay->state == SERVING)
+	} else if (relay->state == SERVING) {
 		shut(relay);
+	}
 	return relay->state >= LEAVING;
 }
 

@@ -551,6 +551,74 @@ static void a_node_that_closes_ends_a_receive_that_serves_another(void **state)
 	end_world();
 }
 
+/* Has the sender answered two joins, and the call of node 1 that asks who reads there? */
+static bool has_said_who_reads(void *none)
+{
+	(void)none;
+	return wf_world_count(0).served_ended[WEFT_OK] == 3;
+}
+
+/*
+ * Let node 2 read node 1, which has all, and stop node 2 when the sender has told node 1 of its
+ * reader: the answer is on its way.  Node 1 may take @timeout_ns.
+ */
+static void begin_and_stop_at_the_answer(uint64_t timeout_ns)
+{
+	assert_int_equal(setenv("WEFT_CHUNK_BYTES", "64K", 1), 0);
+	open_world(WF_WORLD_CONNECTED);
+	wf_world_connect(0, 1);
+	wf_world_connect(0, 2);
+	wf_world_connect(1, 2);
+	receive_with(1, WEFT_RELAY, timeout_ns);
+	receive(2);
+	begin(2, 0);
+	assert_true(wf_world_run(has_said_who_reads, NULL, 10 * S));
+	wf_world_freeze(2, true);
+	assert_int_equal(heard[1], BYTES);
+	assert_true(heard[2] < BYTES);
+	assert_int_equal(receives[1].outcomes, 0);
+}
+
+static void a_deadline_ends_a_receive_that_hears_of_its_reader_in_the_same_turn(void **state)
+{
+	const uint64_t timeout_ns = 300 * MS;
+
+	(void)state;
+	begin_and_stop_at_the_answer(timeout_ns);
+	wf_world_freeze(1, true);
+	wf_world_pass(timeout_ns);
+	wf_world_freeze(1, false);
+	wf_flight_land(&receives[1], 1, 10 * S);
+	assert_received(1);
+	/* A receive that goes on serving does so for 500 ms at least. */
+	assert_true(wf_flight_ns(&receives[1]) < timeout_ns + 100 * MS);
+	wf_world_freeze(2, false);
+	land(2);
+	assert_received(2);
+	end_world();
+}
+
+static void a_node_that_closes_ends_a_receive_that_hears_of_its_reader_then(void **state)
+{
+	struct wf_flight others[40] = { 0 }; /* more ends than a turn tells of */
+
+	(void)state;
+	begin_and_stop_at_the_answer(30 * S);
+	for (size_t i = 0; i < WF_COUNT(others); i++)
+		wf_flight_receive(&others[i], 1, 0, 100 + i, targets[3], 1, 30 * S);
+	for (size_t i = 0; i < WF_COUNT(others); i++)
+		weft_cancel(others[i].op);
+	wf_fake_clock_set(wf_clock_now() + MS); /* the answer has come, and node 1 has not looked */
+	wf_world_leave(1);
+	assert_int_equal(receives[1].outcomes, 1);
+	assert_received(1);
+	wf_flight_free(others, WF_COUNT(others));
+	wf_world_freeze(2, false);
+	land(2);
+	assert_received(2);
+	end_world();
+}
+
 static void a_sender_that_closes_ends_its_broadcast(void **state)
 {
 	(void)state;
@@ -581,6 +649,9 @@ int main(void)
 		cmocka_unit_test(bytes_that_came_damaged_are_not_passed_on),
 		cmocka_unit_test(a_node_that_closes_ends_its_relay),
 		cmocka_unit_test(a_node_that_closes_ends_a_receive_that_serves_another),
+		cmocka_unit_test(
+			a_deadline_ends_a_receive_that_hears_of_its_reader_in_the_same_turn),
+		cmocka_unit_test(a_node_that_closes_ends_a_receive_that_hears_of_its_reader_then),
 		cmocka_unit_test(a_sender_that_closes_ends_its_broadcast),
 	};
 
