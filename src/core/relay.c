@@ -312,13 +312,34 @@ static void late(struct wf_timer *timer)
 	cancel_all(relay);
 }
 
+/* Returns the options of a piece, whose way is to meet what the receive asks of its own. */
+static struct weft_op_options options_of_piece(struct wf_relay *relay)
+{
+	const struct wf_terms *terms = &relay->op->terms;
+	struct weft_op_options options = {
+		.size = sizeof(options),
+		.done = ended,
+		.arg = relay,
+		.rails_min = terms->rails_min,
+		.provider = terms->provider,
+		.priority = terms->priority,
+	};
+
+	if (receiving_of(relay)->unexpected->record.body.sum_kind != WF_BODY_SUM_NONE)
+		options.flags |= WEFT_CHECKSUM;
+	if (terms->no_staging)
+		options.flags |= WEFT_STRICT_NO_STAGING;
+	if (terms->no_fallback)
+		options.flags |= WEFT_STRICT_NO_FALLBACK;
+	return options;
+}
+
 /* Ask for the next piece, as @piece.  Returns whether it is under way. */
 static bool ask(struct wf_relay *relay, struct piece *piece)
 {
 	const struct wf_receiving *r = receiving_of(relay);
 	struct weft_access_options options = {
-		.size = sizeof(options),
-		.op = { .size = sizeof(options.op), .done = ended, .arg = relay },
+		.size = sizeof(options), .op = options_of_piece(relay),
 	};
 	struct weft_block block = {
 		.local = (char *)r->got.tensor.data + relay->asked_bytes,
@@ -326,8 +347,6 @@ static bool ask(struct wf_relay *relay, struct piece *piece)
 		.bytes = WF_MIN(relay->piece_bytes, r->got.bytes - relay->asked_bytes),
 	};
 
-	if (r->unexpected->record.body.sum_kind != WF_BODY_SUM_NONE)
-		options.op.flags = WEFT_CHECKSUM;
 	if (wf_rma_get(relay->remote, &block, 1, &options, &piece->op)) {
 		relay->failed = true;
 		return false;

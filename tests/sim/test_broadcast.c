@@ -31,13 +31,18 @@ static const enum wf_world_shape shapes[] = {
 	WF_WORLD_CONNECTED, WF_WORLD_SHARED, WF_WORLD_LANES,
 };
 
-static void open_world(enum wf_world_shape shape)
+static void forget_flights(void)
 {
 	memset(&cast, 0, sizeof(cast));
 	memset(receives, 0, sizeof(receives));
 	memset(targets, 0, sizeof(targets));
 	memset(heard, 0, sizeof(heard));
 	wf_world_fill(source, BYTES, 3);
+}
+
+static void open_world(enum wf_world_shape shape)
+{
+	forget_flights();
 	wf_world_open(shape, NODES, NULL);
 }
 
@@ -84,7 +89,9 @@ static void came(void *arg, const struct weft_tensor *t, uint64_t bytes)
 	*told = bytes;
 }
 
-static void receive_with(unsigned to, unsigned flags, uint64_t timeout_ns)
+/* Receive at node @to.  @terms: a provider and flags that the operation asks for. */
+static void receive_as(unsigned to, unsigned flags, uint64_t timeout_ns,
+		       const struct weft_op_options *terms)
 {
 	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
 	int64_t shape = BYTES;
@@ -92,6 +99,8 @@ static void receive_with(unsigned to, unsigned flags, uint64_t timeout_ns)
 				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
 
 	options.op = wf_flight_begin(&receives[to], timeout_ns);
+	options.op.flags = terms->flags;
+	options.op.provider = terms->provider;
 	options.flags = flags;
 	options.came = came;
 	options.came_arg = &heard[to];
@@ -99,6 +108,13 @@ static void receive_with(unsigned to, unsigned flags, uint64_t timeout_ns)
 	assert_int_equal(weft_recv(wf_world_node(to), wf_world_peer(to, 0), STEP, "w", 1, &t,
 				   &options, &receives[to].op),
 			 0);
+}
+
+static void receive_with(unsigned to, unsigned flags, uint64_t timeout_ns)
+{
+	const struct weft_op_options none = { 0 };
+
+	receive_as(to, flags, timeout_ns, &none);
 }
 
 static void receive(unsigned to)
@@ -619,6 +635,73 @@ static void a_node_that_closes_ends_a_receive_that_hears_of_its_reader_then(void
 	end_world();
 }
 
+static bool are_linked_over_tcp(void *none)
+{
+	struct weft_path path = { .size = sizeof(path) };
+	struct wf_flight ping = { 0 };
+
+	(void)none;
+	wf_flight_ping(&ping, 2, 1, 30 * S);
+	wf_flight_land(&ping, 1, 30 * S);
+	assert_int_equal(weft_op_path(ping.op, &path), 0);
+	wf_flight_free(&ping, 1);
+	return !strcmp(path.provider, "tcp");
+}
+
+/* Link nodes 0 to 2 over efa, but 1 and 2 over tcp with each other. */
+static void open_world_with_a_fallback(void)
+{
+	struct wf_flight ping = { 0 };
+
+	forget_flights();
+	wf_world_open(WF_WORLD_SHARED, 0, NULL);
+	assert_int_equal(setenv("WEFT_PROVIDER", "efa,tcp", 1), 0);
+	for (unsigned i = 0; i < 3; i++)
+		wf_world_add();
+	wf_flight_ping(&ping, 2, 1, 30 * S);
+	wf_fake_cut(1, 2, true);
+	wf_world_pass(600 * MS);
+	wf_fake_cut(1, 2, false);
+	wf_flight_land(&ping, 1, 30 * S);
+	wf_flight_free(&ping, 1);
+	assert_true(wf_world_run(are_linked_over_tcp, NULL, 30 * S));
+}
+
+static bool came_over(unsigned to, const char *provider)
+{
+	struct weft_path path = { .size = sizeof(path) };
+
+	assert_int_equal(weft_op_path(receives[to].op, &path), 0);
+	return !strcmp(path.provider, provider);
+}
+
+/* Let nodes 1 and 2 receive as @terms say.  @over_tcp: so many of them read each other. */
+static void relay_over_a_fallback(const struct weft_op_options *terms, unsigned over_tcp)
+{
+	open_world_with_a_fallback();
+	for (unsigned i = 1; i <= 2; i++)
+		receive_as(i, WEFT_RELAY, 30 * S, terms);
+	begin(2, 0);
+	land(2);
+	for (unsigned i = 1; i <= 2; i++)
+		assert_received(i);
+	assert_int_equal(came_over(1, "tcp") + came_over(2, "tcp"), over_tcp);
+	assert_int_equal(came_over(1, "efa") + came_over(2, "efa"), 2 - over_tcp);
+	assert_int_equal(count_read(), over_tcp);
+	end_world();
+}
+
+static void a_strict_receive_reads_no_other_receiver_over_a_fallback(void **state)
+{
+	const struct weft_op_options none = { 0 }, provider = { .provider = "efa" },
+				     best = { .flags = WEFT_STRICT_NO_FALLBACK };
+
+	(void)state;
+	relay_over_a_fallback(&none, 1);
+	relay_over_a_fallback(&provider, 0);
+	relay_over_a_fallback(&best, 0);
+}
+
 static void a_sender_that_closes_ends_its_broadcast(void **state)
 {
 	(void)state;
@@ -652,6 +735,8 @@ int main(void)
 		cmocka_unit_test(
 			a_deadline_ends_a_receive_that_hears_of_its_reader_in_the_same_turn),
 		cmocka_unit_test(a_node_that_closes_ends_a_receive_that_hears_of_its_reader_then),
+		cmocka_unit_test(
+			a_strict_receive_reads_no_other_receiver_over_a_fallback),
 		cmocka_unit_test(a_sender_that_closes_ends_its_broadcast),
 	};
 
