@@ -29,7 +29,7 @@ struct member {
 	struct member *source; /* member that is read; NULL: the sender, or nobody yet */
 	struct member *reader; /* member that reads this one, until that has all; NULL: none */
 	bool joined;
-	bool is_useless;       /* another could not read it */
+	bool is_useless;       /* another could not read it, or has no address to dial */
 	bool ended;
 	/* description that the receiver gave of itself: */
 	uint64_t offer;
@@ -136,6 +136,14 @@ static struct member *find(const struct weft_node *node, const struct weft_peer 
 	return NULL;
 }
 
+/* Returns where others dial @m, which has joined; "": nowhere. */
+static const char *address_of(const struct member *m)
+{
+	const char *given = m->send->peer->address;
+
+	return given[0] ? given : m->address;
+}
+
 /* Keep what @m says of itself. */
 static void note(struct member *m, const Weft__Broadcast__Receiver *said)
 {
@@ -148,6 +156,7 @@ static void note(struct member *m, const Weft__Broadcast__Receiver *said)
 	m->offer = said->offer;
 	memcpy(m->window, said->window.data, sizeof(m->window));
 	strcpy(m->address, said->address);
+	m->is_useless = !address_of(m)[0];
 }
 
 /* Can @said be of a receiver? */
@@ -166,10 +175,7 @@ struct named {
 
 static void name(const struct member *source, struct named *named)
 {
-	const char *given = source->send->peer->address;
-
-	snprintf(named->address, sizeof(named->address), "%s",
-		 given[0] ? given : source->address);
+	snprintf(named->address, sizeof(named->address), "%s", address_of(source));
 	memcpy(named->window, source->window, sizeof(named->window));
 	for (; source; source = source->source)
 		named->depth++;

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/node.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -46,23 +47,30 @@ static void open_world(enum wf_world_shape shape)
 	wf_world_open(shape, NODES, NULL);
 }
 
-/* Broadcast to nodes 1 to @count.  @options: those that differ from the default. */
-static void begin_as(struct weft_broadcast_options options, const void *data, unsigned count)
+/* Broadcast to @peers.  @options: those that differ from the default. */
+static void begin_to(struct weft_peer *const *peers, unsigned count, const void *data,
+		     struct weft_broadcast_options options)
 {
+	struct weft_op_options op = wf_flight_begin(&cast.flight, 30 * S);
 	int64_t shape = BYTES;
 	struct weft_tensor t = { .data = (void *)(uintptr_t)data, .device = { WEFT_CPU, 0 }, .ndim = 1,
 				 .dtype = { WEFT_UINT, 8, 1 }, .shape = &shape };
-	struct weft_peer *peers[NODES];
-	struct weft_op_options op;
 
-	for (unsigned i = 0; i < count; i++)
-		peers[i] = wf_world_peer(0, i + 1);
-	op = wf_flight_begin(&cast.flight, 30 * S);
 	op.flags = options.op.flags;
 	op.provider = options.op.provider;
 	options.op = op;
 	assert_int_equal(weft_broadcast(peers, count, STEP, "w", 1, &t, &options, &cast.flight.op),
 			 0);
+}
+
+/* Broadcast to nodes 1 to @count. */
+static void begin_as(struct weft_broadcast_options options, const void *data, unsigned count)
+{
+	struct weft_peer *peers[NODES];
+
+	for (unsigned i = 0; i < count; i++)
+		peers[i] = wf_world_peer(0, i + 1);
+	begin_to(peers, count, data, options);
 }
 
 static void begin_with(const void *data, unsigned count, unsigned send_flags, unsigned flags)
@@ -567,11 +575,10 @@ static void a_node_that_closes_ends_a_receive_that_serves_another(void **state)
 	end_world();
 }
 
-/* Has the sender answered two joins, and the call of node 1 that asks who reads there? */
-static bool has_said_who_reads(void *none)
+/* Has the sender answered so many calls of receivers? */
+static bool has_answered(void *count)
 {
-	(void)none;
-	return wf_world_count(0).served_ended[WEFT_OK] == 3;
+	return wf_world_count(0).served_ended[WEFT_OK] == *(uint64_t *)count;
 }
 
 /*
@@ -580,6 +587,8 @@ static bool has_said_who_reads(void *none)
  */
 static void begin_and_stop_at_the_answer(uint64_t timeout_ns)
 {
+	uint64_t answers = 3; /* to two joins, and to node 1, which asks who reads there */
+
 	assert_int_equal(setenv("WEFT_CHUNK_BYTES", "64K", 1), 0);
 	open_world(WF_WORLD_CONNECTED);
 	wf_world_connect(0, 1);
@@ -588,7 +597,7 @@ static void begin_and_stop_at_the_answer(uint64_t timeout_ns)
 	receive_with(1, WEFT_RELAY, timeout_ns);
 	receive(2);
 	begin(2, 0);
-	assert_true(wf_world_run(has_said_who_reads, NULL, 10 * S));
+	assert_true(wf_world_run(has_answered, &answers, 10 * S));
 	wf_world_freeze(2, true);
 	assert_int_equal(heard[1], BYTES);
 	assert_true(heard[2] < BYTES);
@@ -702,6 +711,52 @@ static void a_strict_receive_reads_no_other_receiver_over_a_fallback(void **stat
 	relay_over_a_fallback(&best, 0);
 }
 
+/* Returns node 1 as the sender knows it that was dialled by it. */
+static struct weft_peer *be_dialled(void)
+{
+	struct wf_flight flights[2] = { 0 };
+	struct weft_peer *peer;
+	uint8_t byte = 0;
+
+	wf_flight_receive(&flights[0], 0, 0, STEP - 1, &byte, 1, 30 * S);
+	wf_flight_send(&flights[1], 1, 0, STEP - 1, source, 1, 30 * S);
+	wf_flight_land(flights, 2, 30 * S);
+	peer = weft_op_peer(flights[0].op);
+	wf_flight_free(flights, 2);
+	return peer;
+}
+
+static void a_receiver_that_nobody_can_dial_is_no_source(void **state)
+{
+	struct weft_broadcast_options options = WEFT_BROADCAST_OPTIONS_INIT;
+	struct weft_peer *peers[3];
+	uint64_t joins = 1;
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_CHUNK_BYTES", "64K", 1), 0);
+	open_world(WF_WORLD_CONNECTED);
+	peers[0] = be_dialled();
+	for (unsigned i = 2; i <= 3; i++) {
+		wf_world_connect(0, i);
+		wf_world_connect(i, 0);
+		peers[i - 1] = wf_world_peer(0, i);
+	}
+	wf_world_node(1)->workers[0].engine.address[0] = '\0';
+	options.readers = 2;
+	begin_to(peers, 3, source, options);
+	receive(1);
+	assert_true(wf_world_run(has_answered, &joins, 10 * S));
+	receive(2);
+	receive(3);
+	land(3);
+	for (unsigned i = 1; i <= 3; i++)
+		assert_received(i);
+	/* Two receivers read the sender, and the third one another that it can dial. */
+	assert_false(cast.read[1]);
+	assert_int_equal(count_read(), 1);
+	end_world();
+}
+
 static void a_sender_that_closes_ends_its_broadcast(void **state)
 {
 	(void)state;
@@ -737,6 +792,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_closes_ends_a_receive_that_hears_of_its_reader_then),
 		cmocka_unit_test(
 			a_strict_receive_reads_no_other_receiver_over_a_fallback),
+		cmocka_unit_test(a_receiver_that_nobody_can_dial_is_no_source),
 		cmocka_unit_test(a_sender_that_closes_ends_its_broadcast),
 	};
 
