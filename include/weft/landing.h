@@ -102,7 +102,8 @@ struct weft_push_options {
  * end.  After a failure the next push asks for slots again.
  *
  * -EACCES: @remote is no landing.  -EINVAL: bad dtype, rank or data, or not contiguous.  -ENOTSUP:
- * memory of a device that the CPU does not reach.  Threads: any, callback.
+ * memory of another device than WEFT_CPU, WEFT_CUDA_HOST and WEFT_CUDA_MANAGED.  Threads: any,
+ * callback.
  */
 WEFT_API int weft_push(struct weft_remote *remote, const struct weft_tensor *tensor,
 		       const struct weft_push_options *options, struct weft_op **op);

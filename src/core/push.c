@@ -197,7 +197,8 @@ static int check(const struct weft_remote *remote, const struct weft_tensor *ten
 		err = wf_tensor_check(tensor, bytes);
 	if (!err && !wf_shape_contiguous(tensor))
 		err = wf_last_set(-EINVAL, "a tensor to push must be contiguous");
-	if (!err && tensor->device.type == WEFT_CUDA)
+	if (!err && tensor->device.type != WEFT_CPU && tensor->device.type != WEFT_CUDA_HOST &&
+	    tensor->device.type != WEFT_CUDA_MANAGED)
 		err = wf_last_set(-ENOTSUP, "a tensor to push must be where the CPU reaches it");
 	return err;
 }

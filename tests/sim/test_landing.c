@@ -650,6 +650,33 @@ static void a_tensor_longer_than_a_slot_is_refused(void **state)
 	close_world();
 }
 
+/* Types are DLPack's: CUDA, Metal, ROCm, a private one of a vendor, oneAPI. */
+static void memory_that_the_cpu_does_not_reach_is_not_pushed(void **state)
+{
+	static const int32_t devices[] = { WEFT_CUDA, 8, 10, 12, 14, 0, -1 };
+	static const int32_t hosts[] = { WEFT_CPU, WEFT_CUDA_HOST, WEFT_CUDA_MANAGED };
+	struct weft_tensor tensor = {
+		.data = pushes[0].local, .ndim = 0, .dtype = { WEFT_UINT, 8, 1 },
+	};
+	struct weft_push_options options = { .size = sizeof(options) };
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, 1, 4);
+	for (size_t i = 0; i < WF_COUNT(devices); i++) {
+		tensor.device.type = devices[i];
+		assert_int_equal(weft_push(remotes[PEER], &tensor, NULL, NULL), -ENOTSUP);
+	}
+	for (size_t i = 0; i < WF_COUNT(hosts); i++) {
+		tensor.device.type = hosts[i];
+		options.op = wf_flight_begin(&pushes[0].flight, LIMIT_NS);
+		assert_int_equal(weft_push(remotes[PEER], &tensor, &options,
+					   &pushes[0].flight.op), 0);
+		land(&pushes[0], WEFT_OK);
+	}
+	assert_int_equal(sweep(), 3);
+	close_world();
+}
+
 static void any_number_of_longer_tensors_is_refused_at_once(void **state)
 {
 	static struct wf_flight many[30000];
@@ -928,6 +955,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_sender_that_comes_last_gets_a_slot_that_another_has_announced),
 		cmocka_unit_test(a_push_into_a_slot_that_is_withdrawn_gets_another),
 		cmocka_unit_test(a_tensor_longer_than_a_slot_is_refused),
+		cmocka_unit_test(memory_that_the_cpu_does_not_reach_is_not_pushed),
 		cmocka_unit_test(any_number_of_longer_tensors_is_refused_at_once),
 		cmocka_unit_test(remotes_of_a_peer_beyond_four_are_refused),
 		cmocka_unit_test(a_push_gets_its_slot_while_others_miss_their_deadlines),
