@@ -36,7 +36,9 @@ WEFT_API int weft_call_attach(struct weft_op *call, const struct weft_tensor *te
 
 /*
  * Attach @tensor to the reply of a call that is served, before the reply is given; else as
- * weft_call_attach().  The attachment ends at the call's deadline, unless @options has its own.
+ * weft_call_attach().  The peer may read the data after the call has ended, until the end of the
+ * attachment: at the call's deadline at the latest, unless @options has its own.  @op NULL is for
+ * a WEFT_SNAPSHOT, or where a done or queue in @options tells the end.
  * -EINVAL: as weft_send(), or the call is a stream's.
  * Threads: any, one at a time for a message, callback.
  */
@@ -45,7 +47,7 @@ WEFT_API int weft_served_attach(struct weft_served *call, const struct weft_tens
 
 /*
  * Attach @tensor to the next message that is written to @stream, by either side; else as
- * weft_call_attach().  The attachment ends at the call's deadline, unless @options has its own.
+ * weft_served_attach(), the end of the attachment included.
  * -EPIPE: @stream is half-closed.  Threads: any, one at a time for a message, callback.
  */
 WEFT_API int weft_stream_attach(struct weft_stream *stream, const struct weft_tensor *tensor,

@@ -36,17 +36,18 @@ struct weft_broadcast_options {
  * A receiver with WEFT_RELAY asks the sender from whom to take a long body, and shows its
  * destination, to read, to one other; its address must be one that others can dial.  It reads the
  * sender's memory itself if it is on the sender's host, if it is the first, or if another fails or
- * serves nothing for WEFT_LOST, and a quarter of that more for each receiver between.  Its receive
- * may end a little after its last byte, when it has served the one behind it: at most for as long
- * again as it took, or half a second if that is more.
+ * serves nothing for WEFT_LOST, and a quarter of that more for each receiver between, 16 at most.
+ * Its receive may end after its last byte: it asks the sender whether another one reads there, for
+ * WEFT_LOST at most, and if so it serves that one for as long again as it took itself at most, or
+ * half a second if that is more.  A deadline or cancel meanwhile ends it with WEFT_OK.
  */
 WEFT_API int weft_broadcast(struct weft_peer *const *peers, size_t count, uint64_t step,
 			    const void *key, size_t key_bytes, const struct weft_tensor *tensor,
 			    const struct weft_broadcast_options *options, struct weft_op **op);
 
 /*
- * Add @peer to the broadcast @op, as the last of its peers.  -EALREADY: @op has ended, or is about
- * to.  Other codes as weft_broadcast() has them.  Threads: any, callback.
+ * Add @peer to the broadcast @op, as the last of its peers.  -EALREADY: @op has ended, is about to,
+ * or was cancelled.  Other codes as weft_broadcast() has them.  Threads: any, callback.
  */
 WEFT_API int weft_broadcast_add(struct weft_op *op, struct weft_peer *peer);
 

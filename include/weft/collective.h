@@ -8,7 +8,8 @@
  * all where it has not ended yet, and so do all later ones of that group: what is in the tensors
  * then says nothing.
  *
- * Tensors lie in host memory, contiguous, and are borrowed until the operation ends.
+ * Tensors lie in host memory (WEFT_CPU, WEFT_CUDA_HOST), contiguous, and are borrowed until the
+ * operation ends.
  */
 #ifndef WEFT_COLLECTIVE_H
 #define WEFT_COLLECTIVE_H

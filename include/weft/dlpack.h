@@ -52,7 +52,7 @@ static inline void weft_dlpack_sent(struct weft_op *op, void *arg)
 /*
  * Send a managed tensor as weft_send() does.  Takes @tensor: its deleter runs on the worker when
  * the operation ends, before the options' done.  On failure @tensor stays the caller's.
- * -ENOMEM, or as weft_send().  Threads: any, callback.
+ * -EINVAL: the options have a queue.  -ENOMEM, or as weft_send().  Threads: any, callback.
  */
 static inline int weft_dlpack_send(struct weft_peer *peer, uint64_t step, const void *key,
 				   size_t key_bytes, DLManagedTensor *tensor,

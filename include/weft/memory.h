@@ -52,9 +52,11 @@ struct weft_near_options {
  * memory is for tensors of the device that weft_memory_place() names, as memory of cudaMalloc is:
  * not registered, not shared, and not for the processor.
  *
- * -ENODEV: there is no such client.  -ENOBUFS: no publisher has room.  -EINVAL: a word names no
- * publisher.  A rail's own code: it accepts none of the memory that there is.  -ENOMEM: the system
- * or the device has no more.  -EDEADLK inside a callback.  -ETIMEDOUT: the node's thread is stuck.
+ * -ENODEV: there is no such client, or no device in whose place a rule publishes memory.  -ENOBUFS:
+ * no publisher has room.  -EINVAL: a word names no publisher.  -EPERM: WEFT_NEAR_STRICT, and the
+ * system lets no memory be placed.  A rail's own code: it accepts none of the memory that there is.
+ * -ENOMEM: the system or the device has no more.  -EDEADLK inside a callback.  -ETIMEDOUT: the
+ * node's thread is stuck.
  * Threads: any; in a manual node the owner.
  */
 WEFT_API int weft_alloc_near(struct weft_node *node, size_t bytes,
@@ -80,7 +82,8 @@ WEFT_API int weft_memory_place(struct weft_node *node, const void *memory,
 
 /*
  * Add a user of memory of weft_alloc() or weft_alloc_near(): the memory is given back when each
- * user has called weft_free().  -EINVAL: @memory is of neither.  Threads: any, callback.
+ * user has called weft_free().  -EINVAL: @memory is of neither, or not the first byte of it.
+ * Threads: any, callback.
  */
 WEFT_API int weft_retain(struct weft_node *node, void *memory);
 
@@ -102,8 +105,9 @@ struct weft_region; /* memory of the program's that stays registered */
  * A put of many blocks out of one region moves as one body: the peer may read what lies between
  * them.
  *
- * -ENOMEM: RLIMIT_MEMLOCK or the rail's own limit is reached; the sentence says which.  -EDEADLK
- * inside a callback.  Threads: any; the owner of a manual node drives it meanwhile.
+ * -EINVAL: no bytes.  -ENOMEM: RLIMIT_MEMLOCK or the rail's own limit is reached; the sentence says
+ * which.  -EDEADLK inside a callback.  Threads: any; the owner of a manual node drives it
+ * meanwhile.
  */
 WEFT_API int weft_register(struct weft_node *node, void *memory, size_t bytes,
 			   struct weft_region **region);

@@ -101,8 +101,8 @@ WEFT_API const char *weft_node_address(const struct weft_node *node);
 
 /*
  * Open a peer by the address of its door; nothing is sent until the peer is used.  The same
- * address gives the same peer.  Close what you open.  -EINVAL: @address is not host:port.
- * Threads: any, callback.
+ * address gives the same peer.  Close what you open.  -EINVAL: @address is not host:port, or the
+ * port is 0.  -ENOMEM.  Threads: any, callback.
  */
 WEFT_API int weft_peer_open(struct weft_node *node, const char *address,
 			    struct weft_peer **peer);
@@ -323,7 +323,10 @@ struct weft_counters {
 };
 #define WEFT_COUNTERS_INIT WEFT_SIZED_INIT(struct weft_counters)
 
-/* Read the counters of a node; set ->size first.  Threads: any, callback. */
+/*
+ * Read the counters of a node; set ->size first.  -EINVAL: ->size is not set.
+ * Threads: any, callback.
+ */
 WEFT_API int weft_node_counters(struct weft_node *node, struct weft_counters *counters);
 
 /*

@@ -53,7 +53,7 @@ WEFT_API void weft_served_fail(struct weft_served *call, enum weft_status status
 
 /*
  * Returns the metadata that the caller sent beside its request: *@count pairs, which live until
- * the reply; NULL: none.  Threads: any, one at a time, callback.
+ * the reply; NULL: none, or no memory.  Threads: any, one at a time, callback.
  */
 WEFT_API const struct weft_metadata *weft_served_metadata(struct weft_served *call, size_t *count);
 

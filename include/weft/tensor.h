@@ -110,12 +110,12 @@ struct weft_send_options {
  * piece.  Streams of the program are not touched but by a mark that is put on one, in the calling
  * thread.
  *
- * -EINVAL: bad dtype, rank, key or flags; a shared tensor that is not contiguous memory of the
- * pool; memory that is not of the device that it is said to be of; a stream that is being captured
- * into a graph.  -ENOTSUP: another device; a snapshot, a strided or a shared tensor in device
- * memory.  -ENODEV: no CUDA here.  -ENOBUFS: the pool has no room now for a snapshot, or will
- * never have it for a strided tensor.  -EBADFD: WEFT_STRICT_NO_STAGING, and the body would be
- * copied first.  Threads: any, callback.
+ * -EINVAL: bad dtype, rank, key or flags, as WEFT_SNAPSHOT with WEFT_SHARE; a shared tensor that is
+ * not contiguous memory of the pool; memory that is not of the device that it is said to be of; a
+ * stream that is being captured into a graph.  -ENOTSUP: another device; a snapshot, a strided or a
+ * shared tensor in device memory.  -ENODEV: no CUDA here.  -ENOBUFS: the pool has no room now for a
+ * snapshot, or will never have it for a strided tensor.  -EBADFD: WEFT_STRICT_NO_STAGING, and the
+ * body would be copied first.  Threads: any, callback.
  */
 WEFT_API int weft_send(struct weft_peer *peer, uint64_t step, const void *key,
 		       size_t key_bytes, const struct weft_tensor *tensor,
@@ -176,12 +176,12 @@ struct weft_recv_options {
  * options->op, one of which there must be, with an operation of its own, to be read and freed
  * like any.  While options->many_max of them are under way or not freed, more tensors wait in
  * their channel, as those that no receive is there for.  @into is NULL.  @op itself has no
- * deadline unless one is named.  It ends when it is cancelled, with its step, or when the named
- * peer is lost, never with WEFT_OK; and is told after its last tensor.
+ * deadline unless one is named.  It ends when it is cancelled, with its step, when the named peer
+ * is lost, or without memory for the next tensor, never with WEFT_OK; and is told after its last.
  *
- * -EINVAL: bad flags or key; @into is not contiguous or no tensor; a receive that stays has one, or
- * neither callback nor queue; WEFT_RELAY without a peer; a peer of another node.  Device memory:
- * as weft_send().  -ENOMEM.  Threads: any, callback.
+ * -EINVAL: bad flags or key; @into is not contiguous or no tensor; a receive that stays has one,
+ * has WEFT_ANY_SHAPE, WEFT_DROP or WEFT_RELAY, or neither callback nor queue; WEFT_RELAY without a
+ * peer; a peer of another node.  Device memory: as weft_send().  -ENOMEM.  Threads: any, callback.
  */
 WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       uint64_t step, const void *key, size_t key_bytes,
@@ -198,7 +198,8 @@ WEFT_API const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsi
 
 /*
  * Returns the peer that @op received from, or was begun with; open until the node closes, not to
- * be closed.  NULL: a receive that has no tensor, or an operation with several peers.
+ * be closed.  NULL: a receive that has no tensor, also one of a named peer, or an operation with
+ * several peers.
  * Threads: any, callback.
  */
 WEFT_API struct weft_peer *weft_op_peer(const struct weft_op *op);

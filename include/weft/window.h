@@ -128,14 +128,16 @@ WEFT_API int weft_window_import(struct weft_peer *peer, const void *descriptor, 
  * Find the window that @peer publishes, or will publish before the operation's deadline, by @key,
  * which is copied.  @op has found it when it ends with WEFT_OK: see weft_op_remote().  @op may not
  * be NULL.  NOT_FOUND: none was published by then; UNIMPLEMENTED: nor any by another key.
- * Threads: any, callback.
+ * UNAVAILABLE: @peer can't be reached within WEFT_CONNECT_TIMEOUT, dies or drains.  -EINVAL: @op is
+ * NULL, or the key is too long.  Threads: any, callback.
  */
 WEFT_API int weft_window_find(struct weft_peer *peer, const void *key, size_t key_bytes,
 			      const struct weft_op_options *options, struct weft_op **op);
 
 /*
  * Import the window that @op has found, as weft_window_import() does.  -EINVAL: @op has found none.
- * -ECANCELED: its node has closed.  Threads: any, callback.
+ * -EPROTONOSUPPORT: it is of a later version of weft.  -ECANCELED: its node has closed.
+ * Threads: any, callback.
  */
 WEFT_API int weft_op_remote(const struct weft_op *op, struct weft_remote **remote);
 
