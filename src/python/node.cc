@@ -314,7 +314,7 @@ nb::class_<Node> bind_node(nb::module_ &m)
 		     "key: None: any that nobody else waits for.  into: an array to receive into, of the\n"
 		     "tensor's dtype and shape.  peer: None: from any.  any_shape: into may be longer.\n"
 		     "drop: a receive that is cancelled or late drops its tensor.  relay: of a broadcast, pass\n"
-		     "it on to other receivers.")
+		     "it on to other receivers; needs peer.")
 		.def("broadcast", &broadcast, "peers"_a, "step"_a, "key"_a, "tensor"_a, nb::kw_only(),
 		     "timeout"_a = nb::none(), "share"_a = false, "readers"_a = 0, "stream"_a = nb::none(),
 		     "Send a tensor to many peers, which receive it as any, or with relay=True.")

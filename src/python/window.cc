@@ -286,7 +286,8 @@ static void bind_remote(nb::module_ &m)
 {
 	nb::class_<Remote>(m, "Remote", "A window of a peer's, to be read and written.")
 		.def_prop_ro("nbytes", [](const Remote &r) { return weft_remote_bytes(r.get()); })
-		.def_prop_ro("rights", &rights_of, "'r', 'w' or 'rw'.")
+		.def_prop_ro("rights", &rights_of,
+			     "'r', 'w' or 'rw'; '': a landing, which Python can't push into.")
 		.def("get", &get, "array"_a, "blocks"_a = nb::none(), nb::kw_only(), "offset"_a = 0,
 		     "note"_a = nb::none(), "number"_a = nb::none(), "timeout"_a = nb::none(), "priority"_a = 0,
 		     "stream"_a = nb::none(),

@@ -36,7 +36,9 @@ class Note(NamedTuple):
 def join(**options: Any) -> Group:
     """Open a node, and join the job of this process with it.
 
-    options: those of Node.join(), and of Node.  The node lives as long as the group.
+    options: bootstrap, name and timeout are those of Node.join(), all others those of Node.  A node
+    with a name or timeout of its own is opened first, and joins by Node.join().  The node lives as
+    long as the group.
     """
     words = {word: options.pop(word) for word in ('bootstrap', 'name', 'timeout') if word in options}
     return Node(**options).join(**words)

@@ -328,8 +328,10 @@ class Stub:
     A method takes the request, or an iterable of requests, which a task of the running event loop
     writes, or None to write them later; timeout in seconds, None: the node's; metadata, a list of
     pairs; parent, the Context of the call that this one helps to serve, of the same node: it has no more
-    time than that has left, and is cancelled with it; retry, a Retry; attach, arrays that go beside the request, borrowed
-    until the call ends; message_bytes_max of a reply, 0: 64 MiB.  It returns a Call, or a StreamCall.
+    time than that has left, and is cancelled with it; retry, a Retry; attach, arrays that go beside
+    the request, borrowed until the call ends; message_bytes_max of a reply, 0: 64 MiB.  A method
+    with a stream takes neither retry nor attach: arrays go with write().  What it returns is a Call,
+    or a StreamCall.
     """
     def __init__(self, peer: _weft.Peer, service: Any):
         methods = _methods_of(service)
@@ -535,7 +537,8 @@ async def serve(node: _weft.Node, service: Any, handlers: Any, *, calls_max: int
     A handler takes the request, or what it reads requests from by async for, and a Context.  It is a
     coroutine that returns the reply, or an async generator of replies; a plain function, or generator,
     runs in a thread of the loop's.  Whoever gave up has the handler cancelled.  Limits are those of
-    weft_serve_with(3); 0: none.
+    weft_serve_with(3).  calls_max, calls_per_peer: 0: any number.  queue_max: calls that may wait
+    beyond these, 0: none may.  message_bytes_max: 0: 64 MiB.
     """
     methods = _methods_of(service)
     server = node._serve(_service_of(service, methods),
