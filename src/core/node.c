@@ -272,18 +272,14 @@ static void stop_workers(struct weft_node *node, unsigned count)
 		wf_worker_stop(&node->workers[count]);
 }
 
-static int start_workers(struct weft_node *node)
+/* Start the threads of the workers: of *@count, which is all unless one can't be started. */
+static int start_workers(struct weft_node *node, unsigned *count)
 {
-	int err;
+	int err = 0;
 
-	for (unsigned i = 0; i < node->worker_count; i++) {
-		err = wf_worker_start(&node->workers[i]);
-		if (err) {
-			stop_workers(node, i);
-			return wf_last_set(err, "no thread for a node");
-		}
-	}
-	return 0;
+	for (*count = 0; *count < node->worker_count && !err; *count += !err)
+		err = wf_worker_start(&node->workers[*count]);
+	return err;
 }
 
 /* A misspelt setting is not seen at all otherwise. */
@@ -315,6 +311,8 @@ static const struct wf_op_class *const op_classes[WF_OP_KINDS] = {
 	[WF_OP_COMPOSITE] = &wf_composite_class,
 };
 
+static void end(struct weft_node *node, unsigned threads);
+
 int wf_node_open(const struct weft_node_options *given, const struct wf_options *options,
 		 unsigned workers, struct weft_node **node)
 {
@@ -323,6 +321,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	struct wf_options shares = *options;
 	void (*log)(void *arg, int level, const char *line) = given->log;
 	char name[64], host[40] = "";
+	unsigned threads;
 	int err;
 
 	if (!log && options->log_stderr)
@@ -374,18 +373,15 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 		goto forget_services;
 	list(n);
 	name_unknown(n);
-	if (!n->manual) {
-		err = start_workers(n);
-		if (err)
-			goto close_workers;
+	err = n->manual ? 0 : start_workers(n, &threads);
+	if (err) {
+		/* Workers that run may have met peers, and handlers may have begun operations. */
+		end(n, threads);
+		return wf_last_set(err, "no thread for a node");
 	}
 	*node = n;
 	return 0;
 
-close_workers:
-	unlist(n);
-	close_workers(n, n->worker_count);
-	wf_proof_close(&n->proof);
 forget_services:
 	forget_services(n);
 	free(n->interceptors);
@@ -456,11 +452,11 @@ static void drain(struct weft_node *node)
 	} while (any);
 }
 
-void wf_node_close(struct weft_node *node)
+/* End and free @node, of which the first @threads workers have threads. */
+static void end(struct weft_node *node, unsigned threads)
 {
 	wf_completion_queue_leave(node);
-	if (!node->manual)
-		stop_workers(node, node->worker_count);
+	stop_workers(node, threads);
 	node->closing = true;
 	wf_completion_queue_node_closes(node);
 	for (unsigned i = 0; i < node->worker_count; i++)
@@ -487,6 +483,11 @@ void wf_node_close(struct weft_node *node)
 	fini_locks(node);
 	wf_directory_fini(&node->directory);
 	free(node);
+}
+
+void wf_node_close(struct weft_node *node)
+{
+	end(node, node->manual ? 0 : node->worker_count);
 }
 
 /* Counters. */
