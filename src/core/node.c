@@ -393,6 +393,18 @@ free_node:
 	return err;
 }
 
+/* Free all peers, to which links refer no more: these are freed after them. */
+static void free_peers(struct weft_node *node)
+{
+	struct wf_list *at;
+
+	for (unsigned i = 0; i < node->worker_count; i++)
+		WF_LIST_EACH(of, &node->workers[i].engine.link_list)
+			WF_CONTAINER(of, struct wf_link, node)->user = NULL;
+	while ((at = wf_list_pop(&node->peers)))
+		wf_peer_free(WF_CONTAINER(at, struct weft_peer, node));
+}
+
 /* Operations that users still hold forget the node; peers and services go with it. */
 static void let_go(struct weft_node *node)
 {
@@ -415,8 +427,7 @@ static void let_go(struct weft_node *node)
 	while ((at = wf_list_pop(&node->windows)))
 		wf_node_window_free(WF_CONTAINER(at, struct weft_window, node));
 	wf_landing_forget(node);
-	while ((at = wf_list_pop(&node->peers)))
-		wf_peer_free(WF_CONTAINER(at, struct weft_peer, node));
+	free_peers(node);
 	forget_services(node);
 }
 

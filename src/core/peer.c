@@ -41,7 +41,7 @@ static struct weft_peer *new_peer(struct weft_node *node, struct wf_worker *work
 
 void wf_peer_free(struct weft_peer *peer)
 {
-	if (peer->link)
+	if (peer->link && !peer->lost)
 		wf_link_put(peer->link);
 	if (peer->home.engine)
 		wf_directory_leave(&peer->owner->directory, &peer->home);
@@ -145,18 +145,25 @@ void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link)
 }
 
 /*
- * Set the link of @peer, and give up the one before.  Other threads look at the link, and for it
- * at the worker, under the lock of what waits there.
+ * Set the link of @peer.  Other threads look at the link, and for it at the worker, under the lock
+ * of what waits there.
  */
-static void set_link(struct weft_peer *peer, struct wf_link *link, struct wf_worker *at)
+static void point_to(struct weft_peer *peer, struct wf_link *link, struct wf_worker *at)
 {
 	struct wf_unexpected_queue *waiting = &peer->at->unexpected_queue;
-	struct wf_link *before = peer->link;
 
 	pthread_mutex_lock(&waiting->lock);
 	peer->link = link;
 	peer->at = at;
 	pthread_mutex_unlock(&waiting->lock);
+}
+
+/* Set the link of @peer, and give up the one before. */
+static void set_link(struct weft_peer *peer, struct wf_link *link, struct wf_worker *at)
+{
+	struct wf_link *before = peer->link;
+
+	point_to(peer, link, at);
 	if (before)
 		wf_link_put(before);
 }
@@ -167,6 +174,10 @@ int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_lin
 	struct wf_link *real;
 	int err;
 
+	/* Without a reference the link's memory is about to be freed. */
+	if (peer->lost && (!peer->link || !peer->link->refs))
+		return wf_error_set(e, -ENOTCONN, "%s is gone, and its address is not known",
+				    peer->name[0] ? peer->name : "a peer without a name");
 	/* The link was another name of a link whose life is over. */
 	if (peer->link && peer->link->same && !peer->link->address[0] &&
 	    (peer->address[0] || peer->moved_address))
@@ -207,6 +218,26 @@ struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link)
 	wf_link_get(link);
 	link->user = peer;
 	return peer;
+}
+
+void wf_peer_down(struct wf_link *link)
+{
+	struct weft_peer *peer = link->user;
+
+	if (link->state != WF_LINK_GONE || link->address[0] || !peer || peer->link != link ||
+	    peer->lost || peer->address[0] || peer->moved_address)
+		return;
+	/* Tensors that came whole are received by the name of their peer until they are gone, too. */
+	peer->lost = true;
+	wf_link_put(link);
+}
+
+void wf_peer_unlinked(const struct wf_link *link)
+{
+	struct weft_peer *peer = link->user;
+
+	if (peer && peer->lost && peer->link == link)
+		point_to(peer, NULL, peer->at);
 }
 
 bool wf_peer_is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,

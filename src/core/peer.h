@@ -23,7 +23,8 @@ struct weft_peer {
 	char name[WF_GREET_NAME_BYTES];
 	char identity[WF_IDENTITY_BYTES]; /* under the lock; proven in its present, or last, life */
 	bool met;                 /* under the lock: the peer was up, or has sent something */
-	struct wf_link *link;     /* worker only; a reference; NULL: not used yet */
+	struct wf_link *link;     /* worker only; a reference, unless @lost; NULL: none */
+	bool lost;                /* worker only; the peer dialled us and is dead: no link leads to it */
 	struct wf_peer_change *change; /* the listener, until the node closes; NULL: none yet */
 };
 
@@ -37,7 +38,10 @@ void wf_peer_close(struct weft_peer *peer);
 /* Returns the name that the peer has given, or before that its address. */
 const char *wf_peer_name(const struct weft_peer *peer);
 
-/* Find the link by which @worker reaches @peer, or make it.  Threads: owner. */
+/*
+ * Find the link by which @worker reaches @peer, or make it.  -ENOTCONN: @peer dialled us, and is
+ * gone.  Threads: owner.
+ */
 int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_link **link,
 		 struct wf_error *e);
 
@@ -68,5 +72,14 @@ int wf_peer_identity(struct weft_peer *peer, char *identity, size_t bytes);
 
 /* Note the name that the peer of @link has given, and its identity. */
 void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link);
+
+/*
+ * Give up the reference to @link, whose peer is dead, if there is no address to dial it at: nobody
+ * needs @link then but what came over it, and is still here.
+ */
+void wf_peer_down(struct wf_link *link);
+
+/* Forget @link, which is about to be freed.  Threads: owner. */
+void wf_peer_unlinked(const struct wf_link *link);
 
 #endif

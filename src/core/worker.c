@@ -174,6 +174,13 @@ static void sink_down(void *ctx, struct wf_link *link, const struct wf_error *e)
 	wf_streams_down(link, e);
 	wf_echo_down(link, e);
 	wf_peer_change_note(worker, link, e);
+	wf_peer_down(link);
+}
+
+static void sink_unused(void *ctx, struct wf_link *link)
+{
+	(void)ctx;
+	wf_peer_unlinked(link);
 }
 
 static const struct wf_engine_sink sink = {
@@ -186,6 +193,7 @@ static const struct wf_engine_sink sink = {
 	.merged = sink_merged,
 	.dying = sink_dying,
 	.down = sink_down,
+	.unused = sink_unused,
 };
 
 static void served_gone(struct wf_server_call *served)

@@ -52,10 +52,7 @@ struct wf_engine_sink {
 	void (*lane)(void *ctx, struct wf_lane *lane, bool open);
 	/* A shared rail was opened anew: nothing that was stuck on it touches memory any more. */
 	void (*quiet)(void *ctx, const struct wf_engine_rail *on);
-	/*
-	 * Worker @home turned out to have the peer of @link, which was never greeted: operations
-	 * that wait for the peer are to go there.
-	 */
+	/* Worker @home has the peer of @link, never greeted: operations for it are to go there. */
 	void (*elsewhere)(void *ctx, struct wf_link *link, struct wf_engine *home);
 	/* @from turned out to be the peer of @into, and is from now on another name of it. */
 	void (*merged)(void *ctx, struct wf_link *from, struct wf_link *into);
@@ -63,6 +60,8 @@ struct wf_engine_sink {
 	void (*dying)(void *ctx, struct wf_link *link, const struct wf_error *e);
 	/* The peer is dead: everything that waits for it fails with @e. */
 	void (*down)(void *ctx, struct wf_link *link, const struct wf_error *e);
+	/* Nobody has a reference to @link, whose memory is freed on return. */
+	void (*unused)(void *ctx, struct wf_link *link);
 };
 
 /* A rail, and how its receive slots are promised to links. */

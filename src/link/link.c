@@ -225,6 +225,7 @@ void wf_link_free_unused(struct wf_engine *engine)
 
 		if (link->same)
 			wf_link_put(link->same); /* @link->same may be the next of this list */
+		engine->sink->unused(engine->sink_ctx, link);
 		wf_list_remove(&link->node);
 		wf_map_fini(&link->offers.map);
 		wf_seals_forget(&link->seals);

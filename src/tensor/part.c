@@ -142,10 +142,11 @@ void wf_part_put(struct wf_part *part)
 	if (!part || --part->refs)
 		return;
 	parts = part->parts;
-	if (part->takes)
+	/* A link that is gone brings no record any more, for which its part would be remembered. */
+	if (part->takes && part->link->state != WF_LINK_GONE)
 		rest(part);
 	else
-		free_unused(part);
+		give_up(part);
 	if (parts->idle_count > WF_PARTS_IDLE_MAX)
 		give_up(WF_CONTAINER(wf_list_first(&parts->idle), struct wf_part, idle_node));
 }

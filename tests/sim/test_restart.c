@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that starts anew at its address, or for the first time, while others live on. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -231,6 +232,148 @@ static void a_job_may_start_in_any_order(void **state)
 	}
 }
 
+/* Number of links that node 0 has. */
+static size_t link_count(void)
+{
+	const struct wf_engine *engine = &wf_world_node(0)->workers[0].engine;
+	size_t count = 0;
+
+	WF_LIST_EACH(node, &engine->link_list)
+		count++;
+	assert_int_equal(engine->links.count, count);
+	return count;
+}
+
+/* Let node 1, whose address node 0 does not know, send a byte under @step; returns its peer. */
+static struct weft_peer *hear_of(uint64_t step)
+{
+	struct wf_flight f[2];
+	struct weft_peer *peer;
+
+	wf_flight_send(&f[0], 1, 0, step, sources[0], 1, LONG_NS);
+	wf_flight_receive(&f[1], 0, 0, step, targets[0], 1, LONG_NS);
+	wf_flight_land(f, 2, LONG_NS);
+	assert_int_equal(f[1].status, WEFT_OK);
+	peer = weft_op_peer(f[1].op);
+	wf_flight_free(f, 2);
+	return peer;
+}
+
+static void links_of_clients_that_have_died_are_given_up(void **state)
+{
+	struct wf_flight call;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		wf_world_lose_soon();
+		wf_world_open(wf_world_shapes[i], 2, NULL);
+		for (unsigned life = 0; life < 10; life++) {
+			if (life % 2) {
+				wf_flight_call(&call, 1, 0, sources[0], 100, LONG_NS);
+				wf_flight_land(&call, 1, LONG_NS);
+				assert_int_equal(call.status, WEFT_OK);
+				wf_flight_free(&call, 1);
+			} else {
+				(void)hear_of(life);
+			}
+			assert_int_equal(link_count(), 1);
+			wf_world_kill(1);
+			wf_world_pass(S);
+			assert_int_equal(link_count(), 0);
+			wf_world_restart(1);
+		}
+		assert_int_equal(wf_world_count(0).peers_lost, 10);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
+/* Assert that @f, an operation of a client that is gone, fails at once. */
+static void fail_as_gone(struct wf_flight *f)
+{
+	wf_flight_land(f, 1, 10 * MS);
+	assert_int_equal(f->status, WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_op_message(f->op), "is gone"));
+	wf_flight_free(f, 1);
+}
+
+static void the_peer_of_a_client_that_has_died_stays_and_all_that_it_is_asked_for_fails(void **state)
+{
+	struct weft_op_options options;
+	struct weft_tensor byte = {
+		.data = sources[0], .device = { WEFT_CPU, 0 }, .dtype = { WEFT_UINT, 8, 1 },
+	};
+	struct weft_send_options send = { .size = sizeof(send) };
+	struct weft_recv_options recv = { .size = sizeof(recv) };
+	struct wf_flight f;
+	struct weft_peer *peer;
+	char name[64];
+
+	(void)state;
+	wf_world_lose_soon();
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	peer = hear_of(1);
+	(void)snprintf(name, sizeof(name), "%s", weft_peer_name(peer));
+	wf_world_kill(1);
+	wf_world_pass(S);
+	assert_string_equal(weft_peer_name(peer), name);
+	assert_int_equal(weft_probe(wf_world_node(0), peer, 1, NULL, 0, NULL), -EAGAIN);
+	options = wf_flight_begin(&f, LONG_NS);
+	assert_int_equal(weft_ping(peer, &options, &f.op), 0);
+	fail_as_gone(&f);
+	send.op = wf_flight_begin(&f, LONG_NS);
+	assert_int_equal(weft_send(peer, 2, NULL, 0, &byte, &send, &f.op), 0);
+	fail_as_gone(&f);
+	recv.op = wf_flight_begin(&f, LONG_NS);
+	assert_int_equal(weft_recv(wf_world_node(0), peer, 2, NULL, 0, NULL, &recv, &f.op), 0);
+	fail_as_gone(&f);
+	assert_int_equal(link_count(), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void tensors_that_a_client_has_sent_before_it_died_are_received_by_its_peer(void **state)
+{
+	struct weft_recv_options options = { .size = sizeof(options) };
+	struct wf_flight sent, got;
+	struct weft_peer *peer;
+
+	(void)state;
+	wf_world_lose_soon();
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	peer = hear_of(1);
+	wf_flight_send(&sent, 1, 0, 2, sources[0], 1, LONG_NS);
+	wf_flight_land(&sent, 1, LONG_NS);
+	wf_flight_free(&sent, 1);
+	wf_world_kill(1);
+	wf_world_pass(S);
+	assert_int_equal(link_count(), 1);
+	assert_int_equal(weft_probe(wf_world_node(0), peer, 2, NULL, 0, NULL), 0);
+	options.op = wf_flight_begin(&got, LONG_NS);
+	assert_int_equal(weft_recv(wf_world_node(0), peer, 2, NULL, 0, NULL, &options, &got.op), 0);
+	wf_flight_land(&got, 1, LONG_NS);
+	assert_int_equal(got.status, WEFT_OK);
+	assert_ptr_equal(weft_op_peer(got.op), peer);
+	wf_flight_free(&got, 1);
+	wf_world_pass(10 * MS);
+	assert_int_equal(link_count(), 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_node_closes_with_what_a_client_that_has_died_has_left(void **state)
+{
+	struct wf_flight sent;
+
+	(void)state;
+	wf_world_lose_soon();
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_flight_send(&sent, 1, 0, 1, sources[0], 1, LONG_NS);
+	wf_flight_land(&sent, 1, LONG_NS);
+	wf_flight_free(&sent, 1);
+	wf_world_kill(1);
+	wf_world_pass(S);
+	assert_int_equal(link_count(), 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +382,10 @@ int main(void)
 		cmocka_unit_test(dials_that_cross_after_a_restart_fail_nothing),
 		cmocka_unit_test(a_handler_of_a_dead_caller_is_not_taken_for_that_of_a_call_of_its_next_life),
 		cmocka_unit_test(a_job_may_start_in_any_order),
+		cmocka_unit_test(links_of_clients_that_have_died_are_given_up),
+		cmocka_unit_test(the_peer_of_a_client_that_has_died_stays_and_all_that_it_is_asked_for_fails),
+		cmocka_unit_test(tensors_that_a_client_has_sent_before_it_died_are_received_by_its_peer),
+		cmocka_unit_test(a_node_closes_with_what_a_client_that_has_died_has_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
