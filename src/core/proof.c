@@ -163,11 +163,27 @@ static void replace(struct weft_node *node, struct wf_credentials *credentials, 
 	wf_acl_put(acl_before);
 }
 
+/* News of a reading: what it has put in the place of what there was. */
+struct news {
+	bool credentials, acl;
+};
+
+/* Log @news.  Without the lock, for the log is the program's and may block. */
+static void say(const struct weft_node *node, const struct news *news)
+{
+	if (news->credentials || news->acl)
+		wf_log(&node->workers[0].engine.log, WF_LOG_INFO,
+		       "%s%s%s changed, and hold from now on",
+		       news->credentials ? "the node's credentials" : "",
+		       news->credentials && news->acl ? " and " : "",
+		       news->acl ? "the rights of its peers" : "");
+}
+
 /*
  * Read the files that are due, which stay so if they can't be used: credentials, and the list of
  * rights.  @together: neither holds unless both can be read.  Under the lock.
  */
-static int read_anew(struct weft_node *node, bool together, struct wf_error *e)
+static int read_anew(struct weft_node *node, bool together, struct news *news, struct wf_error *e)
 {
 	struct wf_proof *p = &node->proof;
 	const struct wf_options *o = &p->options;
@@ -193,10 +209,7 @@ static int read_anew(struct weft_node *node, bool together, struct wf_error *e)
 	if (credentials || acl || !p->due) {
 		replace(node, credentials, acl);
 		tell_workers(node, credentials && !o->key_file[0]);
-		wf_log(&node->workers[0].engine.log, WF_LOG_INFO,
-		       "%s%s%s changed, and hold from now on",
-		       credentials ? "the node's credentials" : "", credentials && acl ? " and " : "",
-		       acl ? "the rights of its peers" : "");
+		*news = (struct news){ .credentials = credentials, .acl = acl };
 	}
 	return err ? err : list_err;
 }
@@ -206,24 +219,29 @@ static void watch(struct wf_timer *timer)
 	struct weft_node *node = WF_CONTAINER(timer, struct weft_node, proof.timer);
 	struct wf_engine *engine = &node->workers[0].engine;
 	struct wf_proof *p = &node->proof;
+	struct news news = { 0 };
+	unsigned changed, due;
 	struct wf_error e;
-	unsigned changed;
+	int err;
 
 	pthread_mutex_lock(&p->lock);
 	changed = look(p);
 	p->due |= changed;
-	if (p->due && read_anew(node, false, &e) && changed)
-		wf_log(&engine->log, WF_LOG_WARN, "%s stay as they were: %s",
-		       p->due & 1u << ALLOW && p->due & ~(1u << ALLOW) ?
-		       "what this node proves itself by, and its peers' rights," :
-		       p->due & 1u << ALLOW ? "the rights of this node's peers" :
-		       "this node's credentials", e.text);
+	err = p->due ? read_anew(node, false, &news, &e) : 0;
+	due = p->due;
 	if (p->grace_until_ns && engine->loop.now_ns >= p->grace_until_ns) {
 		p->grace_until_ns = 0;
 		wf_credentials_forget_older(p->credentials);
 		tell_workers(node, true);
 	}
 	pthread_mutex_unlock(&p->lock);
+	say(node, &news);
+	if (err && changed)
+		wf_log(&engine->log, WF_LOG_WARN, "%s stay as they were: %s",
+		       due & 1u << ALLOW && due & ~(1u << ALLOW) ?
+		       "what this node proves itself by, and its peers' rights," :
+		       due & 1u << ALLOW ? "the rights of this node's peers" :
+		       "this node's credentials", e.text);
 	wf_proof_watch(node);
 }
 
@@ -263,6 +281,7 @@ static int wait_until_taken(struct weft_node *node)
 int wf_proof_renew(struct weft_node *node)
 {
 	struct wf_proof *p = &node->proof;
+	struct news news = { 0 };
 	struct wf_error e;
 	unsigned due;
 	int err;
@@ -272,10 +291,11 @@ int wf_proof_renew(struct weft_node *node)
 	pthread_mutex_lock(&p->lock);
 	due = p->due | look(p);
 	p->due = (1u << WF_PROOF_FILES) - 1;
-	err = read_anew(node, true, &e);
+	err = read_anew(node, true, &news, &e);
 	/* Nothing was done; the node goes on to look at what has changed. */
 	if (err)
 		p->due = due;
 	pthread_mutex_unlock(&p->lock);
+	say(node, &news);
 	return err ? wf_last_copy(&e) : wait_until_taken(node);
 }

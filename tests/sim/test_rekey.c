@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,11 +137,55 @@ static void a_door_that_is_cut_changes_no_keys_of_the_epoch(void **state)
 	wf_keys_use(NULL);
 }
 
+static unsigned said; /* lines about the key, in which its lock was free */
+
+static void hear(unsigned number, int level, const char *line)
+{
+	pthread_mutex_t *lock = &wf_world_node(number)->proof.lock;
+
+	(void)level;
+	if (!strstr(line, "credentials"))
+		return;
+	assert_int_equal(pthread_mutex_trylock(lock), 0);
+	pthread_mutex_unlock(lock);
+	said++;
+}
+
+/* Put nothing of use into the key file, which the nodes see by themselves. */
+static void spoil_key(void)
+{
+	FILE *file = fopen(getenv("WEFT_KEY_FILE"), "w");
+
+	assert_non_null(file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A log that blocks must not keep the first worker from its next look at the files. */
+static void a_program_hears_of_its_keys_while_their_lock_is_free(void **state)
+{
+	(void)state;
+	said = 0;
+	wf_keys_use("keyed");
+	assert_int_equal(setenv("WEFT_LOG", "2", 1), 0);
+	wf_world_hear(hear);
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	replace_key();
+	assert_int_equal(said, 2);
+	spoil_key();
+	wf_world_pass(2 * S);
+	assert_int_equal(said, 4);
+	wf_world_end();
+	wf_world_hear(NULL);
+	wf_keys_replace();
+	wf_keys_use(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_get_keys_of_the_new_file),
 		cmocka_unit_test(a_door_that_is_cut_changes_no_keys_of_the_epoch),
+		cmocka_unit_test(a_program_hears_of_its_keys_while_their_lock_is_free),
 	};
 
 	for (size_t i = 0; i < BIG; i++)
