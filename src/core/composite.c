@@ -22,13 +22,6 @@ static void refuse(struct weft_op *op, const struct wf_error *e)
 	stop(op, e);
 }
 
-/* The operation has no peer, so it stays at the first worker. */
-static int take_back(struct weft_op *op)
-{
-	(void)op;
-	return -EALREADY;
-}
-
 static void free_composite(struct weft_op *op)
 {
 	if (op->composite.maker)
@@ -69,7 +62,6 @@ const struct wf_op_class wf_composite_class = {
 	.start = start,
 	.refuse = refuse,
 	.stop = stop,
-	.take_back = take_back,
 	.free = free_composite,
 	.progress = progress,
 	.describe = describe,

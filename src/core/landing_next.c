@@ -79,7 +79,6 @@ const struct wf_op_class wf_landing_next_class = {
 	.zero_to = offsetof(struct weft_op, landed.shape),
 	.start = wf_note_start,
 	.stop = wf_note_stop,
-	.take_back = wf_note_take_back,
 	.starve = wf_note_starve,
 	.tell = tell,
 	.free = free_landed,

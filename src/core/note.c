@@ -50,13 +50,6 @@ void wf_note_stop(struct weft_op *op, const struct wf_error *e)
 	wf_note_fail(&op->note.taker, e);
 }
 
-/* The operation waits at the first worker, whoever sends the note. */
-int wf_note_take_back(struct weft_op *op)
-{
-	(void)op;
-	return -1;
-}
-
 /* A closing node brings no note any more. */
 void wf_note_starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e)
 {
@@ -97,7 +90,6 @@ const struct wf_op_class wf_note_class = {
 	.zero_to = BYTES,
 	.start = wf_note_start,
 	.stop = wf_note_stop,
-	.take_back = wf_note_take_back,
 	.starve = wf_note_starve,
 	.free = free_note,
 	.describe = describe,

@@ -24,7 +24,6 @@ int wf_note_next(struct weft_window *window, const struct weft_op_options *optio
 /* Functions of the classes that take a note: @op begins with a struct wf_op_note. */
 void wf_note_start(struct weft_op *op);
 void wf_note_stop(struct weft_op *op, const struct wf_error *e);
-int wf_note_take_back(struct weft_op *op);
 void wf_note_starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e);
 
 /* End the operation of @taker with @note, which is taken.  Threads: owner. */

@@ -54,7 +54,10 @@ struct wf_op_class {
 	void (*refuse)(struct weft_op *op, const struct wf_error *e);
 	/* End @op, which has begun, early because of @e. */
 	void (*stop)(struct weft_op *op, const struct wf_error *e);
-	/* Undo the begin of @op.  Another code than 0: too late, and @op ends by itself. */
+	/*
+	 * Undo the begin of @op, for its peer is at another worker.  Another code than 0: nothing
+	 * was done, and @op stays at its worker.  NULL: the kind is made without a peer.
+	 */
 	int (*take_back)(struct weft_op *op);
 	/* Stop @op if it waits at @worker for something that a closing node does not bring. */
 	void (*starve)(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e);
