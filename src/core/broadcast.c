@@ -187,7 +187,7 @@ static const struct weft_peer *caller(const struct wf_server_call *call, struct 
 	struct wf_worker *worker = wf_worker_of(call);
 
 	*node = worker->node;
-	return wf_peer_of(worker, call->link);
+	return wf_peer_meet(worker, call->link);
 }
 
 static void handle_join(Weft__Broadcast__Broadcast_Service *service,

@@ -25,6 +25,7 @@ static void describe(const struct wf_unexpected *a, struct weft_probe_info *info
 		.ndim = t->rank,
 	};
 
+	wf_peer_tell(known.peer);
 	for (unsigned i = 0; i < t->rank; i++)
 		known.shape[i] = wf_record_tensor_dim(t, i);
 	memcpy(info, &known, WF_MIN(info->size, sizeof(known)));

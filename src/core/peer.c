@@ -2,7 +2,8 @@
 /*
  * Peers: opened by users, or made for a node that dials us and sends a record.
  *
- * A peer stays until the node closes, as operations and links may name it.
+ * A peer stays until the node closes, as operations and the program may name it; but for one that
+ * dialled us, is dead, and was never told to the program.
  */
 #include "core/peer.h"
 
@@ -196,7 +197,7 @@ int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_lin
 	return 0;
 }
 
-struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link)
+struct weft_peer *wf_peer_meet(struct wf_worker *worker, struct wf_link *link)
 {
 	struct weft_node *node = worker->node;
 	struct weft_peer *peer;
@@ -220,6 +221,15 @@ struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link)
 	return peer;
 }
 
+struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link)
+{
+	struct weft_peer *peer = wf_peer_meet(worker, link);
+
+	if (peer)
+		wf_peer_tell(peer);
+	return peer;
+}
+
 void wf_peer_down(struct wf_link *link)
 {
 	struct weft_peer *peer = link->user;
@@ -235,9 +245,18 @@ void wf_peer_down(struct wf_link *link)
 void wf_peer_unlinked(const struct wf_link *link)
 {
 	struct weft_peer *peer = link->user;
+	struct weft_node *node;
 
-	if (peer && peer->lost && peer->link == link)
-		point_to(peer, NULL, peer->at);
+	if (!peer || !peer->lost || peer->link != link)
+		return;
+	point_to(peer, NULL, peer->at);
+	if (atomic_load(&peer->told))
+		return;
+	node = peer->owner;
+	pthread_mutex_lock(&node->lock);
+	wf_list_remove(&peer->node);
+	pthread_mutex_unlock(&node->lock);
+	wf_peer_free(peer);
 }
 
 bool wf_peer_is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,

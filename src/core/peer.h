@@ -25,10 +25,11 @@ struct weft_peer {
 	bool met;                 /* under the lock: the peer was up, or has sent something */
 	struct wf_link *link;     /* worker only; a reference, unless @lost; NULL: none */
 	bool lost;                /* worker only; the peer dialled us and is dead: no link leads to it */
+	atomic_bool told;         /* the program may hold this peer, which stays until the node closes */
 	struct wf_peer_change *change; /* the listener, until the node closes; NULL: none yet */
 };
 
-/* Free @peer, which is in no list any more.  Threads: setup. */
+/* Free @peer, which is in no list any more.  Threads: owner, setup. */
 void wf_peer_free(struct weft_peer *peer);
 
 /* Open the peer at @address for a user.  -ENOMEM: recorded.  Threads: any, callback. */
@@ -59,7 +60,16 @@ bool wf_peer_is_reached_by(const struct weft_peer *peer, const struct wf_worker 
  * Find the peer that stands for @link, or make it if no user has opened it.  NULL: no memory,
  * which does not happen once a tensor or call has come over @link.
  */
+struct weft_peer *wf_peer_meet(struct wf_worker *worker, struct wf_link *link);
+
+/* Find, or make, the peer that stands for @link, to tell the program of it. */
 struct weft_peer *wf_peer_of(struct wf_worker *worker, struct wf_link *link);
+
+/* Note that the program is told of @peer, while something holds its link.  Threads: any. */
+static inline void wf_peer_tell(struct weft_peer *peer)
+{
+	atomic_store(&peer->told, true);
+}
 
 /* Let @peer, maybe NULL, stand for @link: a peer that a user opened goes before one we made. */
 void wf_peer_stand_for(struct weft_peer *peer, struct wf_link *link);
@@ -79,7 +89,7 @@ void wf_peer_met(const struct wf_worker *worker, const struct wf_link *link);
  */
 void wf_peer_down(struct wf_link *link);
 
-/* Forget @link, which is about to be freed.  Threads: owner. */
+/* Forget @link, which is about to be freed; and free its peer, if it is lost and was not told. */
 void wf_peer_unlinked(const struct wf_link *link);
 
 #endif

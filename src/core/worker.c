@@ -25,7 +25,7 @@
  */
 static int meet(struct wf_worker *worker, struct wf_link *link)
 {
-	return wf_peer_of(worker, link) ? 0 : -ENOMEM;
+	return wf_peer_meet(worker, link) ? 0 : -ENOMEM;
 }
 
 static int take_tensor(void *ctx, struct wf_link *link, const struct wf_record *record)

@@ -287,6 +287,45 @@ static void links_of_clients_that_have_died_are_given_up(void **state)
 	}
 }
 
+/* Number of peers that node 0 has. */
+static size_t peer_count(void)
+{
+	size_t count = 0;
+
+	WF_LIST_EACH(node, &wf_world_node(0)->peers)
+		count++;
+	return count;
+}
+
+static void a_peer_that_the_program_was_not_told_of_goes_with_its_link(void **state)
+{
+	struct wf_flight call;
+	struct weft_peer *told;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		wf_world_lose_soon();
+		wf_world_open(wf_world_shapes[i], 2, NULL);
+		for (unsigned life = 0; life < 3; life++) {
+			wf_flight_call(&call, 1, 0, sources[0], 100, LONG_NS);
+			wf_flight_land(&call, 1, LONG_NS);
+			assert_int_equal(call.status, WEFT_OK);
+			wf_flight_free(&call, 1);
+			assert_int_equal(peer_count(), 1);
+			wf_world_kill(1);
+			wf_world_pass(S);
+			assert_int_equal(peer_count(), 0);
+			wf_world_restart(1);
+		}
+		told = hear_of(1);
+		wf_world_kill(1);
+		wf_world_pass(S);
+		assert_int_equal(peer_count(), 1);
+		assert_string_equal(weft_peer_name(told), "n1");
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 /* Assert that @f, an operation of a client that is gone, fails at once. */
 static void fail_as_gone(struct wf_flight *f)
 {
@@ -383,6 +422,7 @@ int main(void)
 		cmocka_unit_test(a_handler_of_a_dead_caller_is_not_taken_for_that_of_a_call_of_its_next_life),
 		cmocka_unit_test(a_job_may_start_in_any_order),
 		cmocka_unit_test(links_of_clients_that_have_died_are_given_up),
+		cmocka_unit_test(a_peer_that_the_program_was_not_told_of_goes_with_its_link),
 		cmocka_unit_test(the_peer_of_a_client_that_has_died_stays_and_all_that_it_is_asked_for_fails),
 		cmocka_unit_test(tensors_that_a_client_has_sent_before_it_died_are_received_by_its_peer),
 		cmocka_unit_test(a_node_closes_with_what_a_client_that_has_died_has_left),
