@@ -358,17 +358,40 @@ void wf_op_stop(struct weft_op *op, const struct wf_error *e)
 		op->class->stop(op, e);
 }
 
+/*
+ * Returns the first operation of @node that runs behind @before, or at all if that is NULL, with a
+ * reference in place of that to @before.  NULL: there is none.  Any thread may free those between
+ * them meanwhile, which have ended.
+ */
+static struct weft_op *next_running(struct weft_node *node, struct weft_op *before)
+{
+	struct weft_op *found = NULL;
+
+	pthread_mutex_lock(&node->lock);
+	for (struct wf_list *at = before ? before->node.next : node->ops.next;
+	     at != &node->ops && !found; at = at->next) {
+		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
+
+		if (op->worker && atomic_load(&op->submitted) && !wf_op_ended(op))
+			found = op;
+	}
+	if (found)
+		atomic_fetch_add(&found->refs, 1);
+	pthread_mutex_unlock(&node->lock);
+	if (before)
+		wf_op_put(before);
+	return found;
+}
+
 void wf_op_starve(struct wf_worker *worker)
 {
+	struct weft_op *op = NULL;
 	struct wf_error e;
 
 	wf_error_set(&e, -ECANCELED, "this node has closed");
-	WF_LIST_EACH(at, &worker->node->ops) {
-		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
-
-		if (op->worker && op->class->starve)
+	while ((op = next_running(worker->node, op)))
+		if (op->class->starve)
 			op->class->starve(op, worker, &e);
-	}
 }
 
 void wf_op_take_back(struct weft_op *op)

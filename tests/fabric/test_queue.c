@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #define SOME 8
 #define MANY 200
 #define TAKERS 4
+#define HELD 1000 /* operations that each taker holds when a node closes */
 
 static struct weft_node *here, *there;
 static struct weft_peer *peer;
@@ -276,6 +278,58 @@ static void threads_share_a_queue_and_closing_the_node_ends_their_waits(void **s
 	assert_int_equal(weft_node_close(there), 0);
 }
 
+/* Operations that have ended, of which one thread holds a part. */
+struct holder {
+	struct weft_op *ops[HELD];
+	pthread_barrier_t *begin;
+};
+
+static void *free_all(void *arg)
+{
+	struct holder *holder = arg;
+
+	pthread_barrier_wait(holder->begin);
+	for (size_t i = 0; i < HELD; i++) {
+		weft_op_free(holder->ops[i]);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* Each thread frees handles among those of operations that the closing node ends. */
+static void threads_free_what_they_hold_while_the_node_closes(void **state)
+{
+	static struct holder holders[TAKERS];
+	pthread_t threads[TAKERS];
+	pthread_barrier_t begins;
+
+	(void)state;
+	open_nodes(WEFT_THREADED);
+	assert_int_equal(pthread_barrier_init(&begins, NULL, TAKERS + 1), 0);
+	for (size_t i = 0; i < HELD; i++) {
+		for (size_t taker = 0; taker < TAKERS; taker++) {
+			begin(i, &holders[taker].ops[i]);
+			begin(HELD + i, NULL);
+		}
+		for (size_t taker = 0; taker < TAKERS; taker++)
+			weft_cancel(holders[taker].ops[i]);
+	}
+	for (size_t taker = 0; taker < TAKERS; taker++) {
+		holders[taker].begin = &begins;
+		assert_int_equal(weft_wait_all(holders[taker].ops, HELD, PAIR_LIMIT_NS), 0);
+		assert_int_equal(pthread_create(&threads[taker], NULL, free_all, &holders[taker]),
+				 0);
+	}
+	weft_peer_close(peer);
+	pthread_barrier_wait(&begins);
+	assert_int_equal(weft_node_close(here), 0);
+	for (size_t taker = 0; taker < TAKERS; taker++)
+		assert_int_equal(pthread_join(threads[taker], NULL), 0);
+	assert_int_equal(pthread_barrier_destroy(&begins), 0);
+	weft_queue_close(queue);
+	assert_int_equal(weft_node_close(there), 0);
+}
+
 static pthread_t waiter;
 static atomic_bool ran_on_waiter;
 
@@ -452,6 +506,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_descriptor_asked_for_late_knows_of_what_lies_there),
 		cmocka_unit_test(nothing_comes_before_its_time_has_passed),
 		cmocka_unit_test(threads_share_a_queue_and_closing_the_node_ends_their_waits),
+		cmocka_unit_test(threads_free_what_they_hold_while_the_node_closes),
 		cmocka_unit_test(a_thread_that_waits_for_a_queue_does_the_work_of_the_worker),
 		cmocka_unit_test(operations_of_a_closed_queue_go_on),
 		cmocka_unit_test(the_owner_of_a_manual_node_drives_it_by_taking),
