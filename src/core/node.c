@@ -478,6 +478,10 @@ static void end(struct weft_node *node, unsigned threads)
 	for (unsigned i = 0; i < node->worker_count; i++)
 		wf_engine_leave(&node->workers[i].engine);
 	drain(node);
+	/* Attachments of calls that nobody has answered end with those, and are told. */
+	for (unsigned i = 0; i < node->worker_count; i++)
+		wf_server_call_end_all(&node->workers[i].serving);
+	drain(node);
 	for (unsigned i = 0; i < node->worker_count; i++)
 		wf_worker_fini(&node->workers[i]);
 	let_go(node);

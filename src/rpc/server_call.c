@@ -157,7 +157,7 @@ static void end_now(struct wf_server_call *s)
 	forget(s);
 }
 
-void wf_server_call_fini(struct wf_server_calls *serving)
+void wf_server_call_end_all(struct wf_server_calls *serving)
 {
 	struct wf_map_node *node;
 	struct wf_list *at;
@@ -166,6 +166,11 @@ void wf_server_call_fini(struct wf_server_calls *serving)
 		end_now(WF_CONTAINER(node, struct wf_server_call, node));
 	while ((at = wf_list_first(&serving->alone)))
 		end_now(WF_CONTAINER(at, struct wf_server_call, link_node));
+}
+
+void wf_server_call_fini(struct wf_server_calls *serving)
+{
+	wf_server_call_end_all(serving);
 	wf_reply_cache_fini(&serving->replies);
 	wf_map_fini(&serving->map);
 	wf_freelist_fini(&serving->spare);

@@ -135,6 +135,9 @@ void wf_server_call_fini(struct wf_server_calls *serving);
 /* Begin no handler any more: the node closes, and a handler could not answer. */
 void wf_server_call_close(struct wf_server_calls *serving);
 
+/* End all calls, which nobody will answer any more, when the links of a closing node are gone. */
+void wf_server_call_end_all(struct wf_server_calls *serving);
+
 /* Returns the pool of the call's messages. */
 struct wf_pool *wf_server_call_pool(const struct wf_server_call *served);
 

@@ -1285,6 +1285,39 @@ static void an_attachment_without_a_handle_comes_out_of_its_queue(void **state)
 	wf_world_end();
 }
 
+static void attachments_of_a_call_that_nobody_answers_end_when_the_node_closes(void **state)
+{
+	struct weft_send_options to_queue, options;
+	struct wf_flight call, attached;
+	int64_t small = SMALL;
+	struct weft_tensor t = row(source, &small);
+	ProtobufCService *service;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	open_queues();
+	service = open_kept_call(&call);
+	invoke(service, &call, SMALL);
+	assert_true(wf_world_run(is_served, NULL, S));
+	to_queue = telling(queues[1]);
+	options = sending(&attached, 0);
+	assert_int_equal(weft_served_attach(served, &t, &to_queue, NULL), 0);
+	assert_int_equal(weft_served_attach(served, &t, &options, &attached.op), 0);
+	served = NULL;
+
+	wf_world_leave(1);
+
+	assert_comes_out(queues[1], WEFT_CANCELLED);
+	assert_true(weft_op_ended(attached.op));
+	assert_int_equal(attached.status, WEFT_CANCELLED);
+	wf_flight_free(&attached, 1);
+	wf_flight_land(&call, 1, LONG_NS);
+	wf_flight_free(&call, 1);
+	for (unsigned i = 0; i < 2; i++)
+		weft_queue_close(queues[i]);
+	wf_world_end();
+}
+
 /* The call is freed, or first its node closes; the attachment names a queue, and has no handle. */
 static void an_attachment_of_a_call_that_is_never_invoked_leaves_its_queue(void **state)
 {
@@ -1554,6 +1587,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_is_never_invoked_ends_what_was_attached),
 		cmocka_unit_test(operations_outlive_their_node),
 		cmocka_unit_test(an_attachment_without_a_handle_comes_out_of_its_queue),
+		cmocka_unit_test(attachments_of_a_call_that_nobody_answers_end_when_the_node_closes),
 		cmocka_unit_test(an_attachment_of_a_call_that_is_never_invoked_leaves_its_queue),
 		cmocka_unit_test(tensors_travel_beside_messages_both_ways),
 		cmocka_unit_test(
