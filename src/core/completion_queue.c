@@ -81,11 +81,14 @@ void wf_completion_queue_put(struct weft_queue *queue)
 	free(queue);
 }
 
-/* Lock @queue, and return its node, which stays until it is released; NULL: it has closed. */
+/*
+ * Lock @queue, and return its node, which stays until it is released.  NULL: the node has closed, or
+ * this is a callback on the thread that closes it, which waits for no parting.
+ */
 static struct weft_node *lock_with_node(struct weft_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
-	while (queue->parting)
+	while (queue->parting && !pthread_equal(queue->closer, pthread_self()))
 		pthread_cond_wait(&queue->filled, &queue->lock);
 	if (queue->owner)
 		atomic_fetch_add(&queue->owner->freeing, 1);

@@ -89,7 +89,11 @@ void wf_completion_queue_leave(struct weft_node *node);
 /* Tell all queues that this thread closes @node, and runs its callbacks from now on. */
 void wf_completion_queue_node_closes(struct weft_node *node);
 
-/* Part all queues from @node, which closes, before its operations are. */
+/*
+ * Part all queues from @node, which closes, before its workers end and its operations are parted
+ * from it.  Other threads free no operation that names a queue from here on, until
+ * wf_completion_queue_parted().
+ */
 void wf_completion_queue_part(struct weft_node *node);
 
 /* End what wf_completion_queue_part() began, when no operation names @node any more. */

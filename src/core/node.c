@@ -410,7 +410,6 @@ static void let_go(struct weft_node *node)
 {
 	struct wf_list *at;
 
-	wf_completion_queue_part(node);
 	wf_op_free_spares(node);
 	while ((at = wf_list_pop(&node->ops))) {
 		struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
@@ -481,6 +480,9 @@ static void end(struct weft_node *node, unsigned threads)
 	/* Attachments of calls that nobody has answered end with those, and are told. */
 	for (unsigned i = 0; i < node->worker_count; i++)
 		wf_server_call_end_all(&node->workers[i].serving);
+	drain(node);
+	/* A thread that frees an operation needs its worker, and may leave that a task. */
+	wf_completion_queue_part(node);
 	drain(node);
 	for (unsigned i = 0; i < node->worker_count; i++)
 		wf_worker_fini(&node->workers[i]);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,11 @@
 
 #include "pair.h"
 
-#define MIB ((size_t)1024 * 1024)
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
 #define BYTES (8 * MIB)
+#define TAKERS 4
+#define HELD 200 /* views that each taker holds */
 
 /* Over the provider whose rails are shared memory. */
 static void open_pair(struct pair *pair)
@@ -55,21 +59,27 @@ static void await_free(struct weft_node *node)
 }
 
 /* Send memory of the pool that is given up at once. */
-static struct weft_op *share(struct weft_node *node, struct weft_peer *to, uint64_t step,
-			     uint64_t seed)
+static struct weft_op *share_bytes(struct weft_node *node, struct weft_peer *to, uint64_t step,
+				   uint64_t seed, size_t bytes)
 {
 	struct weft_send_options options = { .size = sizeof(options), .flags = WEFT_SHARE };
-	int64_t count = BYTES;
+	int64_t count = (int64_t)bytes;
 	struct weft_tensor tensor;
 	struct weft_op *op;
 	void *memory;
 
-	need(!weft_alloc(node, BYTES, &memory));
-	pair_fill(memory, BYTES, seed);
+	need(!weft_alloc(node, bytes, &memory));
+	pair_fill(memory, bytes, seed);
 	tensor = pair_tensor(memory, &count);
 	need(!weft_send(to, step, "k", 1, &tensor, &options, &op));
 	weft_free(node, memory);
 	return op;
+}
+
+static struct weft_op *share(struct weft_node *node, struct weft_peer *to, uint64_t step,
+			     uint64_t seed)
+{
+	return share_bytes(node, to, step, seed, BYTES);
 }
 
 static const void *look(struct weft_op *op, uint64_t seed)
@@ -100,6 +110,20 @@ static void do_shared(struct pair *side, char *arguments)
 	(void)arguments;
 	pair_ended(shared, WEFT_OK);
 	weft_op_free(shared);
+}
+
+/* The sends end when the other side has seen what they bring. */
+static void do_share_many(struct pair *side, char *arguments)
+{
+	struct weft_op *ops[TAKERS * HELD];
+
+	(void)arguments;
+	for (uint64_t i = 0; i < PAIR_COUNT(ops); i++)
+		ops[i] = share_bytes(side->node, side->peer, i, 3, 64 * KIB);
+	for (size_t i = 0; i < PAIR_COUNT(ops); i++) {
+		pair_ended(ops[i], WEFT_OK);
+		weft_op_free(ops[i]);
+	}
 }
 
 static void do_ask(struct pair *side, char *arguments)
@@ -134,6 +158,7 @@ static void do_await(struct pair *side, char *arguments)
 }
 
 static const struct pair_command commands[] = {
+	{ "share_many", do_share_many },
 	{ "share", do_share }, { "shared", do_shared }, { "ask", do_ask }, { "look", do_look },
 	{ "let", do_let },     { "used", do_used },	{ "await", do_await }, { NULL, NULL },
 };
@@ -306,6 +331,60 @@ static void closing_ends_views_and_gives_them_back(void **state)
 	pair_end(&pair.other);
 }
 
+struct taker {
+	pthread_t thread;
+	struct weft_op *ops[HELD];
+	pthread_barrier_t *begins;
+};
+
+static void *free_all(void *arg)
+{
+	struct taker *taker = arg;
+
+	pthread_barrier_wait(taker->begins);
+	for (size_t i = 0; i < HELD; i++) {
+		weft_op_free(taker->ops[i]);
+		usleep(100);
+	}
+	return NULL;
+}
+
+static void threads_give_views_back_while_their_node_closes(void **state)
+{
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
+	struct weft_counters counters = { .size = sizeof(counters) };
+	static struct taker takers[TAKERS];
+	pthread_barrier_t begins;
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	need(!weft_queue_open(pair.node, &options.op.queue));
+	need(!pthread_barrier_init(&begins, NULL, TAKERS + 1));
+	for (uint64_t i = 0; i < TAKERS * HELD; i++)
+		need(!weft_recv(pair.node, pair.peer, i, "k", 1, NULL, &options, NULL));
+	pair_do(&pair.other, "share_many");
+	for (size_t i = 0; i < TAKERS; i++) {
+		for (size_t at = 0; at < HELD; at++)
+			need(weft_queue_next(options.op.queue, &takers[i].ops[at], 1,
+					     PAIR_LIMIT_NS) == 1);
+		takers[i].begins = &begins;
+		need(!pthread_create(&takers[i].thread, NULL, free_all, &takers[i]));
+	}
+	need(!weft_node_counters(pair.node, &counters));
+	assert_int_equal(counters.bytes_viewed, TAKERS * HELD * 64 * KIB);
+	weft_peer_close(pair.peer);
+	pair.other.peer = NULL;
+	pthread_barrier_wait(&begins);
+	need(!weft_node_close(pair.node));
+	for (size_t i = 0; i < TAKERS; i++)
+		need(!pthread_join(takers[i].thread, NULL));
+	need(!pthread_barrier_destroy(&begins));
+	weft_queue_close(options.op.queue);
+	pair_do(&pair.other, "await");
+	pair_end(&pair.other);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +396,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(a_child_lets_nothing_go_and_writes_to_nothing,
 					  pair_teardown),
 		cmocka_unit_test_teardown(closing_ends_views_and_gives_them_back, pair_teardown),
+		cmocka_unit_test_teardown(threads_give_views_back_while_their_node_closes,
+					  pair_teardown),
 	};
 
 	if (pair_is_other(argc, argv, commands))
