@@ -61,7 +61,7 @@ int wf_completion_queue_open(struct weft_node *node, struct weft_queue **queue)
 	fresh->fd = -1;
 	wf_list_init(&fresh->ended);
 	wf_fork_hold();
-	wf_list_append(&node->queues, &fresh->node);
+	wf_list_append(&node->queues.all, &fresh->node);
 	wf_fork_let();
 	*queue = fresh;
 	return 0;
@@ -91,14 +91,14 @@ static struct weft_node *lock_with_node(struct weft_queue *queue)
 	while (queue->parting && !pthread_equal(queue->closer, pthread_self()))
 		pthread_cond_wait(&queue->filled, &queue->lock);
 	if (queue->owner)
-		atomic_fetch_add(&queue->owner->freeing, 1);
+		atomic_fetch_add(&queue->owner->queues.freeing, 1);
 	return queue->owner;
 }
 
 void wf_completion_queue_release(struct weft_node *node)
 {
 	if (node)
-		atomic_fetch_sub(&node->freeing, 1); /* the node may be gone from here on */
+		atomic_fetch_sub(&node->queues.freeing, 1); /* the node may be gone from here on */
 }
 
 void wf_completion_queue_close(struct weft_queue *queue)
@@ -121,15 +121,15 @@ void wf_completion_queue_close(struct weft_queue *queue)
 
 void wf_completion_queue_leave(struct weft_node *node)
 {
-	atomic_store(&node->leaving, true);
-	while (atomic_load(&node->visitors))
+	atomic_store(&node->queues.leaving, true);
+	while (atomic_load(&node->queues.visitors))
 		sched_yield();
 }
 
 void wf_completion_queue_node_closes(struct weft_node *node)
 {
 	wf_fork_hold();
-	WF_LIST_EACH(at, &node->queues) {
+	WF_LIST_EACH(at, &node->queues.all) {
 		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
 
 		pthread_mutex_lock(&queue->lock);
@@ -143,7 +143,7 @@ void wf_completion_queue_node_closes(struct weft_node *node)
 void wf_completion_queue_part(struct weft_node *node)
 {
 	wf_fork_hold();
-	WF_LIST_EACH(at, &node->queues) {
+	WF_LIST_EACH(at, &node->queues.all) {
 		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
 
 		pthread_mutex_lock(&queue->lock);
@@ -153,7 +153,7 @@ void wf_completion_queue_part(struct weft_node *node)
 	}
 	wf_fork_let();
 	/* Threads that are freeing operations of the node are about to be through. */
-	while (atomic_load(&node->freeing))
+	while (atomic_load(&node->queues.freeing))
 		sched_yield();
 }
 
@@ -162,7 +162,7 @@ void wf_completion_queue_parted(struct weft_node *node)
 	struct wf_list *at;
 
 	wf_fork_hold();
-	while ((at = wf_list_pop(&node->queues))) {
+	while ((at = wf_list_pop(&node->queues.all))) {
 		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
 
 		pthread_mutex_lock(&queue->lock);
@@ -253,7 +253,7 @@ static bool is_over(void *ctx)
 	bool over;
 
 	pthread_mutex_lock(&queue->lock);
-	over = !wf_list_empty(&queue->ended) || atomic_load(&queue->owner->leaving);
+	over = !wf_list_empty(&queue->ended) || atomic_load(&queue->owner->queues.leaving);
 	pthread_mutex_unlock(&queue->lock);
 	return over;
 }
@@ -266,15 +266,15 @@ static void visit(struct weft_queue *queue, uint64_t until_ns)
 {
 	struct weft_node *node = queue->owner;
 
-	atomic_fetch_add(&node->visitors, 1);
-	if (!atomic_load(&node->leaving)) {
+	atomic_fetch_add(&node->queues.visitors, 1);
+	if (!atomic_load(&node->queues.leaving)) {
 		pthread_mutex_unlock(&queue->lock);
 		(void)wf_turn_visit(&node->workers[0], is_over, queue, until_ns);
 		if (atomic_load(&queue->forked))
 			return;
 		pthread_mutex_lock(&queue->lock);
 	}
-	atomic_fetch_sub(&node->visitors, 1); /* the node may be gone from here on */
+	atomic_fetch_sub(&node->queues.visitors, 1); /* the node may be gone from here on */
 }
 
 static void sleep_until(struct weft_queue *queue, uint64_t until_ns)
@@ -282,10 +282,10 @@ static void sleep_until(struct weft_queue *queue, uint64_t until_ns)
 	struct timespec at = wf_clock_timespec(until_ns);
 
 	queue->waiting++;
-	atomic_fetch_add(&queue->owner->sleepers, 1);
+	atomic_fetch_add(&queue->owner->queues.sleepers, 1);
 	pthread_cond_timedwait(&queue->filled, &queue->lock, &at);
 	if (queue->owner)
-		atomic_fetch_sub(&queue->owner->sleepers, 1);
+		atomic_fetch_sub(&queue->owner->queues.sleepers, 1);
 	queue->waiting--;
 }
 

@@ -16,8 +16,17 @@
 #include <weft/weft.h>
 #include "util/list.h"
 
+/* All queues of a node, and the threads that use them. */
+struct wf_completion_queues {
+	struct wf_list all;    /* struct weft_queue; changed under wf_fork_hold() */
+	atomic_bool leaving;   /* the node is about to close: no thread visits its loop any more */
+	atomic_uint visitors;  /* threads that turn its loop while they wait for a queue */
+	atomic_uint sleepers;  /* threads that sleep until something is in a queue */
+	atomic_uint freeing;   /* threads that free operations which name a queue */
+};
+
 struct weft_queue {
-	struct wf_list node;     /* in owner->queues, until that closes; changed under wf_fork_hold() */
+	struct wf_list node;     /* in owner->queues.all, until that closes */
 	atomic_bool forked;      /* the process is a child: the lock may be held for ever */
 	atomic_uint refs;        /* the user's, and one of each operation that names the queue */
 	bool manual;             /* the node is manual */

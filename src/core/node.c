@@ -41,7 +41,7 @@ static void in_child(void)
 		struct weft_node *node = WF_CONTAINER(at, struct weft_node, node);
 
 		atomic_store(&node->forked, true);
-		WF_LIST_EACH(queue, &node->queues)
+		WF_LIST_EACH(queue, &node->queues.all)
 			atomic_store(&WF_CONTAINER(queue, struct weft_queue, node)->forked, true);
 		for (unsigned i = 0; i < node->worker_count; i++)
 			wf_engine_forked(&node->workers[i].engine);
@@ -342,7 +342,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	n->manual = given->mode == WEFT_MANUAL;
 	n->worker_count = workers;
 	wf_op_init(n, options, op_classes);
-	wf_list_init(&n->queues);
+	wf_list_init(&n->queues.all);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->streams);
 	wf_list_init(&n->windows);

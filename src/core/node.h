@@ -10,6 +10,7 @@
 
 #include <weft/weft.h>
 #include "core/broadcast.h"
+#include "core/completion_queue.h"
 #include "core/landing.h"
 #include "core/near.h"
 #include "core/proof.h"
@@ -37,11 +38,7 @@ struct weft_node {
 	struct wf_list ops;       /* all operations */
 	_Atomic uint64_t op_count; /* numbers that were given to operations */
 	struct wf_freelist free_ops[WF_OP_KINDS];
-	struct wf_list queues;    /* struct weft_queue; changed under wf_fork_hold() */
-	atomic_bool leaving;      /* the node is about to close: no thread visits its loop any more */
-	atomic_uint visitors;     /* threads that turn its loop while they wait for a queue */
-	atomic_uint sleepers;     /* threads that sleep until something is in a queue */
-	atomic_uint freeing;      /* threads that free operations which name a queue */
+	struct wf_completion_queues queues;
 	struct wf_list peers;
 	struct wf_list streams;
 	struct wf_list windows;   /* struct weft_window */
