@@ -74,11 +74,14 @@ static void start(struct dump *d, struct wf_worker *worker)
 		write_node(d->out, worker);
 }
 
-/* An operation that is not submitted belongs to the thread that makes it. */
+/*
+ * Does @worker run @op?  One that is not submitted belongs to the thread that makes it.  The state
+ * comes first: a spare operation is not submitted, and is made anew after that.
+ */
 static bool is_running(const struct weft_op *op, const struct wf_worker *worker)
 {
-	return op->worker == worker && atomic_load(&op->submitted) &&
-	       atomic_load(&op->state) == WF_OP_RUNNING;
+	return atomic_load(&op->state) == WF_OP_RUNNING && atomic_load(&op->submitted) &&
+	       op->worker == worker;
 }
 
 /* @inside: the worker writes, and may tell what the operation waits for. */
@@ -393,12 +396,15 @@ static void write_silent(FILE *out, struct wf_worker *worker)
 	wf_watch_where(worker, where);
 	fprintf(out, "the worker does not answer, and its links can't be shown: %s\n", where);
 	pthread_mutex_lock(&node->lock);
+	/* An operation that is seen to run below is freed after this, if it ends meanwhile. */
+	atomic_store(&node->describing, true);
 	WF_LIST_EACH(at, &node->ops) {
 		const struct weft_op *op = WF_CONTAINER(at, struct weft_op, node);
 
 		if (is_running(op, worker))
 			write_op(out, op, false);
 	}
+	atomic_store(&node->describing, false);
 	pthread_mutex_unlock(&node->lock);
 }
 

@@ -36,6 +36,7 @@ struct weft_node {
 	pthread_cond_t ended;     /* an operation, drain, dump or visit has ended */
 	atomic_uint waiting;      /* threads that wait for an operation */
 	struct wf_list ops;       /* all operations */
+	atomic_bool describing;   /* a thread reads operations that another ends; set under the lock */
 	_Atomic uint64_t op_count; /* numbers that were given to operations */
 	struct wf_freelist free_ops[WF_OP_KINDS];
 	struct wf_completion_queues queues;

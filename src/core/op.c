@@ -230,11 +230,25 @@ int wf_op_new(struct weft_node *node, struct weft_peer *peer, const struct wf_op
 	return 0;
 }
 
+/*
+ * Wait for a thread that describes the operations of @node from outside, and may have seen one run
+ * that is to be freed now.
+ */
+static void await_description(struct weft_node *node)
+{
+	if (!atomic_load(&node->describing))
+		return;
+	pthread_mutex_lock(&node->lock);
+	pthread_mutex_unlock(&node->lock);
+}
+
 static void free_op(struct weft_op *op)
 {
 	struct weft_node *node = op->owner;
 	struct weft_op **spare;
 
+	if (node)
+		await_description(node);
 	if (op->class->free)
 		op->class->free(op);
 	if (wf_op_queue(op))
@@ -247,6 +261,8 @@ static void free_op(struct weft_op *op)
 	}
 	spare = spare_at(node, op->class->kind);
 	if (spare && !*spare) {
+		/* A thread that describes operations must not take a spare one for submitted. */
+		atomic_store_explicit(&op->submitted, false, memory_order_relaxed);
 		atomic_store_explicit(&op->worker, NULL, memory_order_relaxed);
 		*spare = op;
 		return;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -349,6 +350,88 @@ static void a_dump_of_many_operations_takes_many_turns_and_has_them_all(void **s
 	close_node(node);
 }
 
+/* An operation that another thread describes while it ends. */
+static struct {
+	struct weft_node *node;
+	pthread_t describer;
+	struct wf_op_class class;
+	atomic_bool described, told, freed;
+	bool too_early; /* freed while it was described */
+} ending;
+
+static void describe_until_told(const struct weft_op *op, char *text)
+{
+	uint64_t until_ns = wf_clock_now() + PATIENCE_NS;
+
+	atomic_store(&ending.described, true);
+	while (!atomic_load(&ending.told) && wf_clock_now() < until_ns)
+		usleep(1000);
+	/* A worker that does not wait for this thread frees the operation at once. */
+	usleep(100000);
+	ending.too_early = atomic_load(&ending.freed);
+	if (!ending.too_early)
+		wf_recv_class.describe(op, text);
+}
+
+static void note_told(struct weft_op *op)
+{
+	(void)op;
+	atomic_store(&ending.told, true);
+}
+
+static void note_freed(struct weft_op *op)
+{
+	atomic_store(&ending.freed, true);
+	wf_recv_class.free(op);
+}
+
+/* A callback behind which the other operation ends in the same turn. */
+static void have_it_described(struct weft_op *op, void *arg)
+{
+	uint64_t until_ns = wf_clock_now() + PATIENCE_NS;
+
+	(void)op;
+	(void)arg;
+	assert_int_equal(pthread_create(&ending.describer, NULL, dump_elsewhere, ending.node), 0);
+	while (!atomic_load(&ending.described) && wf_clock_now() < until_ns)
+		usleep(1000);
+}
+
+static void an_operation_that_ends_while_it_is_described_is_freed_later(void **state)
+{
+	struct weft_recv_options options = {
+		.size = sizeof(options),
+		.op = { .size = sizeof(options.op), .done = have_it_described },
+	};
+	struct weft_node *node = open_node(WEFT_MANUAL);
+	struct weft_op *first, *second;
+	void *text;
+
+	(void)state;
+	ending.node = node;
+	ending.class = wf_recv_class;
+	ending.class.describe = describe_until_told;
+	ending.class.tell = note_told;
+	ending.class.free = note_freed;
+	assert_int_equal(weft_recv(node, NULL, 6, "key", 3, NULL, &options, &first), 0);
+	second = receive(node);
+	second->class = &ending.class;
+	weft_cancel(first);
+	weft_cancel(second);
+	weft_op_free(second);
+
+	assert_int_equal(weft_poll(node, 0), 2);
+
+	assert_true(atomic_load(&ending.described));
+	assert_int_equal(pthread_join(ending.describer, &text), 0);
+	assert_false(ending.too_early);
+	assert_true(atomic_load(&ending.freed));
+	check(text, "operation 2: recv step 7 key \"key\" from any peer, begun ", true);
+	free(text);
+	weft_op_free(first);
+	close_node(node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +440,7 @@ int main(void)
 		cmocka_unit_test(a_log_that_never_returns_keeps_no_waiter),
 		cmocka_unit_test(a_manual_node_that_nobody_drives_is_dumped_by_another_thread),
 		cmocka_unit_test(a_dump_of_many_operations_takes_many_turns_and_has_them_all),
+		cmocka_unit_test(an_operation_that_ends_while_it_is_described_is_freed_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
