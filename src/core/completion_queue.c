@@ -82,8 +82,8 @@ void wf_completion_queue_put(struct weft_queue *queue)
 }
 
 /*
- * Lock @queue, and return its node, which stays until it is released.  NULL: the node has closed, or
- * this is a callback on the thread that closes it, which waits for no parting.
+ * Lock @queue, and return its node, which stays until it is released.  NULL: the node has closed,
+ * or this is a callback on the thread that closes it, which waits for no parting.
  */
 static struct weft_node *lock_with_node(struct weft_queue *queue)
 {
