@@ -312,10 +312,10 @@ int weft_arm(struct weft_node *node, uint64_t *timeout_ns)
 	if (err)
 		return err;
 	worker = &node->workers[0];
-	wf_worker_polls(worker, true);
+	wf_turn_enter(worker);
 	wf_loop_tick(&worker->engine.loop);
 	err = wf_loop_arm_fd(&worker->engine.loop, &until);
-	wf_worker_polls(worker, false);
+	wf_turn_leave(worker);
 	if (err == -EAGAIN)
 		return wf_last_set(err, "there is work: call weft_poll");
 	if (err)

@@ -9,6 +9,7 @@
 #include "core/last.h"
 #include "core/node.h"
 #include "core/op.h"
+#include "core/turn.h"
 #include "core/watch.h"
 #include "core/worker.h"
 #include "link/lease.h"
@@ -460,13 +461,18 @@ static int dump_inside(struct wf_worker *worker, FILE *out)
 
 static int dump_worker(struct wf_worker *worker, FILE *out)
 {
+	int err;
+
 	/* A callback runs on the worker's own thread. */
 	if (wf_worker_inside(worker))
 		return dump_inside(worker, out);
 	if (!worker->node->manual || !pthread_equal(worker->thread, pthread_self()))
 		return ask(worker, out);
+	wf_turn_enter(worker);
 	wf_loop_tick(&worker->engine.loop);
-	return dump_inside(worker, out);
+	err = dump_inside(worker, out);
+	wf_turn_leave(worker);
+	return err;
 }
 
 int wf_dump(struct weft_node *node, FILE *out)

@@ -74,21 +74,15 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 /* Returns the security that @node was opened with, by its options or the environment. */
 enum weft_security wf_node_security(const struct weft_node *node);
 
-/* Note whether the thread of @worker is inside a turn. */
-static inline void wf_worker_polls(struct wf_worker *worker, bool polls)
-{
-	atomic_store_explicit(&worker->polling, polls, memory_order_release);
-}
-
 /*
- * Returns whether the caller is the thread of @worker, inside a turn of the loop.  The thread that
- * polls a manual node may be another each time: it is looked at last, for it is set first.
+ * Returns whether the caller is the thread of @worker, or of a manual node inside a turn of the
+ * loop.  No other thread makes the caller the driver, or ends that.
  */
 static inline bool wf_worker_in_own_turn(const struct wf_worker *worker)
 {
-	return (!worker->node->manual ||
-		atomic_load_explicit(&worker->polling, memory_order_acquire)) &&
-	       pthread_equal(worker->thread, pthread_self());
+	uintptr_t driver = atomic_load_explicit(&worker->driver, memory_order_relaxed);
+
+	return driver && driver == (uintptr_t)pthread_self();
 }
 
 /* Returns whether the caller is inside a callback of @worker. */

@@ -94,6 +94,28 @@ bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 	return ended;
 }
 
+/* Make the caller the driver of a manual worker, unless another thread is. */
+static bool try_enter(struct wf_worker *worker)
+{
+	uintptr_t none = 0;
+
+	return atomic_compare_exchange_strong_explicit(&worker->driver, &none,
+						       (uintptr_t)pthread_self(),
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+void wf_turn_enter(struct wf_worker *worker)
+{
+	/* The thread that drove the node before may be about to begin an operation. */
+	while (!try_enter(worker))
+		sched_yield();
+}
+
+void wf_turn_leave(struct wf_worker *worker)
+{
+	atomic_store_explicit(&worker->driver, 0, memory_order_release);
+}
+
 void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t now_ns)
 {
 	if (run_as_guest(worker, task, now_ns))
@@ -102,14 +124,14 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 		wf_loop_submit_inside(&worker->engine.loop, task);
 		return;
 	}
-	if (!worker->node->manual || !pthread_equal(worker->thread, pthread_self())) {
+	/* A callback inside the task may begin another operation, which waits as inside a poll. */
+	if (!worker->node->manual || !pthread_equal(worker->thread, pthread_self()) ||
+	    !try_enter(worker)) {
 		wf_loop_submit(&worker->engine.loop, task);
 		return;
 	}
-	/* A callback inside the task may begin another operation, which waits as inside a poll. */
-	wf_worker_polls(worker, true);
 	run_here(worker, task, now_ns);
-	wf_worker_polls(worker, false);
+	wf_turn_leave(worker);
 	/* A loop that has armed the node before is about to sleep on an old state. */
 	if (atomic_load_explicit(&worker->engine.loop.poller.asleep, memory_order_relaxed))
 		wf_loop_wake(&worker->engine.loop);
@@ -117,7 +139,7 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 
 void wf_turn_until(struct wf_worker *worker, uint64_t until_ns)
 {
-	wf_worker_polls(worker, true);
+	wf_turn_enter(worker);
 	wf_loop_wait(&worker->engine.loop, until_ns);
-	wf_worker_polls(worker, false);
+	wf_turn_leave(worker);
 }

@@ -22,6 +22,13 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 		   uint64_t until_ns);
 
+/*
+ * Have the loop of a manual worker to oneself, once another thread that begins an operation there
+ * is through.  Threads: any, in no callback.
+ */
+void wf_turn_enter(struct wf_worker *worker);
+void wf_turn_leave(struct wf_worker *worker);
+
 /* Turn a manual worker's loop once, waiting until @until_ns at most. */
 void wf_turn_until(struct wf_worker *worker, uint64_t until_ns);
 

@@ -282,6 +282,7 @@ static void *turn(void *arg)
 	struct wf_loop_sleep sleep;
 	uint64_t sleep_ns;
 
+	atomic_store_explicit(&worker->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
 	wf_baton_enter(&worker->baton);
 	/* A child that was forked in a callback has nothing more to do here. */
 	while (!worker->stop && !loop->forked) {
@@ -304,10 +305,15 @@ static void *turn(void *arg)
 int wf_worker_start(struct wf_worker *worker)
 {
 	char name[16];
+	pthread_t thread;
+	int err;
 
 	snprintf(name, sizeof(name), "weft worker %u",
 		 (unsigned)(worker - worker->node->workers) % 100);
-	return wf_thread_start(&worker->thread, name, turn, worker);
+	err = wf_thread_start(&thread, name, turn, worker);
+	if (!err)
+		worker->thread = thread;
+	return err;
 }
 
 /* A task sets the flag, as only a task ends a wait that runs. */
@@ -327,8 +333,7 @@ void wf_worker_stop(struct wf_worker *worker)
 
 void wf_worker_end(struct wf_worker *worker)
 {
-	worker->thread = pthread_self();
-	wf_worker_polls(worker, true);
+	atomic_store_explicit(&worker->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
 	wf_server_call_close(&worker->serving);
 	/* Submitted operations begin, so that they can end, and answers to calls leave. */
 	wf_loop_tick(&worker->engine.loop);

@@ -46,8 +46,8 @@ struct wf_worker {
 	atomic_bool proof_again;  /* by that task peers are to prove themselves again */
 	struct wf_loop_task stop_task;
 	bool stop;                /* owner only */
-	pthread_t thread;         /* the worker's, or the one that polled last */
-	atomic_bool polling;      /* the thread is inside a turn of the loop; set after @thread */
+	_Atomic pthread_t thread; /* the worker's, or the one that polled last */
+	_Atomic uintptr_t driver; /* the thread that has the loop, but for a guest; 0: none */
 	struct wf_baton baton;    /* the right to turn the loop of a threaded node */
 	_Atomic uintptr_t guest;  /* thread that turns the loop in the place of @thread; 0: none */
 	uint64_t turned_ns;       /* a guest's last turn; for who has the baton */

@@ -655,6 +655,60 @@ static void limits_hold_and_a_drain_waits_for_all(void **state)
 	assert_int_equal(weft_node_close(there), 0);
 }
 
+/* A manual node whose driver changes. */
+
+#define OPENS 50
+
+static atomic_bool is_over;
+
+static void *drive(void *node)
+{
+	while (!atomic_load(&is_over))
+		if (weft_poll(node, PAIR_MS) < 0)
+			return (void *)(uintptr_t)WRONG(polled);
+	return NULL;
+}
+
+/* Wait until @count has come to @all. */
+static bool comes_to(atomic_uint *count, unsigned all)
+{
+	uint64_t until = pair_now_ns() + PAIR_LIMIT_NS;
+
+	while (atomic_load(count) < all && pair_now_ns() < until)
+		pair_sleep_ms(1);
+	return atomic_load(count) == all;
+}
+
+static void the_opener_of_a_manual_node_begins_operations_as_another_thread_drives(void **state)
+{
+	struct weft_node_options options = pair_options(pair_within_process(pair_any()));
+	struct weft_op_options told = { .size = sizeof(told), .done = count_and_free };
+	pthread_t driver;
+	void *wrong;
+
+	(void)state;
+	need(!weft_node_open(&options, &there));
+	options.mode = WEFT_MANUAL;
+	for (unsigned i = 0; i < OPENS; i++) {
+		atomic_uint count = 0;
+		struct weft_op *op;
+
+		told.arg = &count;
+		need(!weft_node_open(&options, &here));
+		need(!weft_peer_open(here, weft_node_address(there), &to_there));
+		atomic_store(&is_over, false);
+		need(!pthread_create(&driver, NULL, drive, here));
+		for (unsigned round = 0; round < ROUNDS; round++)
+			need(!weft_ping(to_there, &told, &op));
+		need(comes_to(&count, ROUNDS));
+		atomic_store(&is_over, true);
+		need(!pthread_join(driver, &wrong) && !wrong);
+		weft_peer_close(to_there);
+		need(!weft_node_close(here));
+	}
+	need(!weft_node_close(there));
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, pair_teardown)
 
 int main(int argc, char **argv)
@@ -664,6 +718,7 @@ int main(int argc, char **argv)
 		TEST(every_thread_does_everything_at_once),
 		TEST(and_so_they_do_on_nodes_of_several_workers),
 		TEST(limits_hold_and_a_drain_waits_for_all),
+		TEST(the_opener_of_a_manual_node_begins_operations_as_another_thread_drives),
 	};
 
 	(void)argc;

@@ -352,7 +352,7 @@ void wf_world_poll(unsigned number)
 		struct wf_worker *worker = &c->node->workers[i];
 
 		look_behind_gates(&worker->engine);
-		if (!worker->polling)
+		if (!worker->driver)
 			wf_turn_until(worker, 0);
 	}
 }
