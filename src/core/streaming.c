@@ -331,7 +331,7 @@ const struct wf_op_class wf_streaming_write_class = {
 	.late = late_write,
 };
 
-/* Returns the compressions that the reader understands; 0: not met yet. */
+/* Returns the compressions that the reader understands; 0: not met yet.  The node is open. */
 static uint32_t understood_by(const struct weft_stream *stream)
 {
 	if (stream->call)
@@ -343,7 +343,6 @@ int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *messa
 		       const struct weft_op_options *options, struct weft_op **op)
 {
 	size_t bytes = protobuf_c_message_get_packed_size(message);
-	uint32_t understood = understood_by(stream);
 	struct wf_codec_packed packed;
 	struct wf_write *w;
 	struct weft_op *fresh;
@@ -357,8 +356,8 @@ int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *messa
 		return err;
 	w = &fresh->write.write;
 	if (wf_codec_pack(message, bytes,
-			  wf_codec_compresses(&stream->first->engine.options, understood,
-					      stream->compression),
+			  wf_codec_compresses(&stream->first->engine.options,
+					      understood_by(stream), stream->compression),
 			  &stream->first->engine.pool, &packed)) {
 		wf_op_drop(fresh);
 		return wf_last_set(-ENOMEM, "no memory for a message of %zu bytes", bytes);

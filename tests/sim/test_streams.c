@@ -1185,8 +1185,10 @@ static void a_node_may_close_before_its_streams(void **state)
 			finish(WEFT_OK, "");
 		wf_flight_free(reads, 2);
 		if (!(way & 1)) {
+			Sim__Bytes message = SIM__BYTES__INIT;
 			struct weft_op *op;
 
+			assert_int_equal(weft_stream_write(stream, &message.base, NULL, &op), -EINVAL);
 			assert_int_equal(weft_stream_read(stream, NULL, &op), -EINVAL);
 			assert_int_equal(weft_stream_half_close(stream), -EINVAL);
 			weft_stream_close(stream);
