@@ -56,6 +56,14 @@ void wf_memory_free(struct weft_node *node, void *memory)
 			return;
 }
 
+void wf_memory_late(struct wf_worker *worker, uint64_t bytes, struct wf_error *e)
+{
+	char wait[WF_POOL_TEXT_BYTES];
+
+	wf_pool_describe(&worker->engine.pool, bytes, wait);
+	wf_error_set(e, -ENOBUFS, "the deadline passed: %s", wait);
+}
+
 int wf_memory_retain(struct weft_node *node, void *memory)
 {
 	void *chunk;

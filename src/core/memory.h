@@ -6,6 +6,7 @@
 #define WF_CORE_MEMORY_H
 
 #include <weft/weft.h>
+#include "util/error.h"
 
 struct wf_worker;
 
@@ -13,6 +14,9 @@ int wf_memory_take(struct weft_node *node, struct wf_worker *first, size_t bytes
 int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void **chunk);
 /* Give @chunk back to its pool.  -EINVAL: no pool of this node has it. */
 int wf_memory_give(struct weft_node *node, void *chunk);
+
+/* Set @e: the deadline passed while @bytes of the pool of @worker were waited for.  Threads: any. */
+void wf_memory_late(struct wf_worker *worker, uint64_t bytes, struct wf_error *e);
 
 /* Add a user to @memory, of any kind that was given to a user.  -EINVAL: recorded. */
 int wf_memory_retain(struct weft_node *node, void *memory);

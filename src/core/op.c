@@ -9,6 +9,7 @@
 #include "core/await.h"
 #include "core/check.h"
 #include "core/last.h"
+#include "core/memory.h"
 #include "core/node.h"
 #include "core/peer.h"
 #include "core/turn.h"
@@ -441,12 +442,10 @@ static void deadline(struct wf_timer *timer)
 	const struct wf_link *link = op->peer && op->peer->link ? wf_link_real(op->peer->link) : NULL;
 	const char *trouble = link ? wf_link_trouble(link) : "";
 	uint64_t missing = op->class->missing_bytes ? op->class->missing_bytes(op) : 0;
-	char wait[WF_POOL_TEXT_BYTES];
 	struct wf_error e;
 
 	if (missing) {
-		wf_pool_describe(&op->worker->engine.pool, missing, wait);
-		wf_error_set(&e, -ENOBUFS, "the deadline passed: %s", wait);
+		wf_memory_late(op->worker, missing, &e);
 	} else if (trouble[0]) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
 			     wf_link_label(link), trouble);

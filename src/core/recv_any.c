@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/memory.h"
 #include "core/node.h"
 #include "core/op.h"
 #include "core/peer.h"
@@ -50,12 +51,28 @@ static struct wf_receiving *claim(struct wf_receiving *r)
 		       : NULL;
 }
 
+/*
+ * Stop @part, at its worker, because of @why.  Whether a deadline that passes finds the tensor
+ * waiting for the pool is known here alone.
+ */
+static void stop_here(struct wf_recv_any *part, const struct wf_error *why)
+{
+	const struct wf_receiving *r = &part->receiving;
+	struct wf_error full;
+
+	if (why->code == -ETIMEDOUT && r->state == WF_RECEIVING_MEMORY) {
+		wf_memory_late(part->worker, r->got.bytes, &full);
+		why = &full;
+	}
+	wf_channels_cancel_receive(&part->receiving, why);
+}
+
 static void stop(struct wf_loop_task *task)
 {
 	struct wf_recv_any *part = WF_CONTAINER(task, struct wf_recv_any, stop_task);
 
 	part->stopped = true;
-	wf_channels_cancel_receive(&part->receiving, &part->why);
+	stop_here(part, &part->why);
 	wf_op_put(part->op);
 }
 
@@ -201,7 +218,7 @@ void wf_recv_any_stop(struct weft_op *op, const struct wf_error *e)
 	struct wf_recv_any *own = ask_at(op, op->worker);
 
 	if (claim(&own->receiving))
-		wf_channels_cancel_receive(&own->receiving, e);
+		stop_here(own, e);
 	else
 		tell(op->recv.winner, e);
 }

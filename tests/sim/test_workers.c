@@ -168,6 +168,40 @@ static void and_ends_once_when_nobody_sends(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* The tensor comes to each worker in turn, the receive's own among them, and none has memory. */
+static void a_deadline_of_a_receive_from_anybody_names_the_full_pool(void **state)
+{
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
+	struct wf_flight receive, send;
+	static void *pieces[10000];
+	size_t count;
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_POOL_BYTES", "24M", 1), 0);
+	open_world(WF_WORLD_CONNECTED);
+	for (unsigned i = 1; i <= WORKERS; i++)
+		wf_world_connect(i, 0);
+	for (unsigned i = 0; i < WORKERS; i++)
+		assert_int_equal(links_of(i), 1);
+	count = wf_world_take_pool(0, pieces, WF_COUNT(pieces));
+	for (unsigned i = 1; i <= WORKERS; i++) {
+		options.op = wf_flight_begin(&receive, 50 * MS);
+		assert_int_equal(weft_recv(wf_world_node(0), NULL, i, "", 0, NULL, &options,
+					   &receive.op), 0);
+		wf_flight_send(&send, i, 0, i, source, BYTES, S);
+		wf_flight_land(&receive, 1, S);
+		assert_int_equal(receive.status, WEFT_RESOURCE_EXHAUSTED);
+		assert_non_null(strstr(weft_op_message(receive.op), "1000 bytes of the pool"));
+		wf_flight_free(&receive, 1);
+		wf_flight_land(&send, 1, S);
+		wf_flight_free(&send, 1);
+		assert_int_equal(weft_step_end(wf_world_node(0), i), 0);
+	}
+	while (count)
+		weft_free(wf_world_node(0), pieces[--count]);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /*
  * Node 1 takes part with node 0 alone, and that passes its word on, whichever workers the others
  * have.
@@ -253,6 +287,7 @@ int main(void)
 		cmocka_unit_test(operations_that_were_begun_go_where_the_peer_is),
 		cmocka_unit_test(a_receive_from_anybody_is_open_on_every_worker),
 		cmocka_unit_test(and_ends_once_when_nobody_sends),
+		cmocka_unit_test(a_deadline_of_a_receive_from_anybody_names_the_full_pool),
 		cmocka_unit_test(an_abort_reaches_the_peers_of_every_worker),
 		cmocka_unit_test(pool_memory_goes_to_peers_of_every_worker),
 		cmocka_unit_test(a_door_that_was_cut_is_resumed_where_the_link_is),
