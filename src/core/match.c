@@ -20,7 +20,7 @@ static void describe(const struct wf_unexpected *a, struct weft_probe_info *info
 		/* A link that has just taken the place of another gets that one's peer soon. */
 		.peer = link->user ? link->user : a->link->user,
 		.bytes = t->body.bytes,
-		.flags = t->flags,
+		.flags = t->flags & (WEFT_DEAD | WEFT_OPAQUE), /* others are the wire's own */
 		.dtype = t->dtype,
 		.ndim = t->rank,
 	};

@@ -247,6 +247,23 @@ static void receivers_on_the_host_of_the_sender_read_its_memory(void **state)
 	end_world();
 }
 
+static void a_tensor_of_a_broadcast_is_probed_as_any_other(void **state)
+{
+	struct weft_probe_info info = WEFT_PROBE_INFO_INIT;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	begin(1, 0);
+	wf_world_pass(100 * MS);
+	assert_int_equal(weft_probe(wf_world_node(1), NULL, STEP, "w", 1, &info), 0);
+	assert_int_equal(info.bytes, BYTES);
+	assert_int_equal(info.flags, 0);
+	receive(1);
+	land(1);
+	assert_received(1);
+	end_world();
+}
+
 static void a_late_receiver_gets_all(void **state)
 {
 	(void)state;
@@ -773,6 +790,7 @@ int main(void)
 		cmocka_unit_test(every_receiver_but_the_last_passes_the_body_on),
 		cmocka_unit_test(receivers_that_do_not_relay_read_the_sender),
 		cmocka_unit_test(receivers_on_the_host_of_the_sender_read_its_memory),
+		cmocka_unit_test(a_tensor_of_a_broadcast_is_probed_as_any_other),
 		cmocka_unit_test(a_late_receiver_gets_all),
 		cmocka_unit_test(a_peer_that_is_added_is_one_of_them),
 		cmocka_unit_test(a_peer_that_is_added_has_the_provider_that_was_asked_for_first),
