@@ -31,14 +31,14 @@ static void describe(const struct wf_unexpected *a, struct weft_probe_info *info
 	memcpy(info, &known, WF_MIN(info->size, sizeof(known)));
 }
 
-/* Lock what waits at the worker that has the link of @peer. */
-static struct wf_worker *lock_home(const struct weft_peer *peer)
+/* Lock what waits at the worker that has the link of @peer; NULL: at worker @number of @node. */
+static struct wf_worker *lock(struct weft_node *node, const struct weft_peer *peer, unsigned number)
 {
 	for (;;) {
-		struct wf_worker *worker = peer->at;
+		struct wf_worker *worker = peer ? peer->at : &node->workers[number];
 
 		pthread_mutex_lock(&worker->unexpected_queue.lock);
-		if (peer->at == worker)
+		if (!peer || peer->at == worker)
 			return worker;
 		pthread_mutex_unlock(&worker->unexpected_queue.lock);
 	}
@@ -55,10 +55,8 @@ int wf_match_probe(struct weft_node *node, struct weft_peer *peer, uint64_t step
 	if (!key)
 		key = "";
 	for (unsigned i = 0; i < (peer ? 1 : node->worker_count) && !a; i++) {
-		struct wf_worker *worker = peer ? lock_home(peer) : &node->workers[i];
+		struct wf_worker *worker = lock(node, peer, i);
 
-		if (!peer)
-			pthread_mutex_lock(&worker->unexpected_queue.lock);
 		/* No tensor has come from a peer without a link. */
 		if (!peer || peer->link)
 			a = wf_channels_first(&worker->channels,
