@@ -45,7 +45,8 @@ struct wf_recv_many_part {
 	bool stopped;    /* maybe before its start */
 	bool ended;      /* the receiving has ended, because of @why */
 	struct wf_error why;
-	struct wf_loop_notice end_notice;
+	struct wf_list held; /* notices of tensors, until the submitting call is over */
+	struct wf_loop_notice held_notice, end_notice;
 	struct wf_loop_task start_task, stop_task, claim_task, end_task;
 };
 
@@ -130,7 +131,7 @@ static void go_home(struct wf_loop_notice *notice)
 /* Tell the end of @part, if this is it, behind the notices of its last tensors. */
 static void check_end(struct wf_recv_many_part *part)
 {
-	if (!part->ended || part->moving)
+	if (!part->ended || part->moving || !wf_list_empty(&part->held))
 		return;
 	part->end_notice.run = go_home;
 	wf_loop_defer(&part->worker->engine.loop, &part->end_notice);
@@ -148,12 +149,42 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 
 /* Tensors */
 
+/* Tell the tensors that @part holds, in their order, once the submitting call is over. */
+static void tell_held(struct wf_loop_notice *notice)
+{
+	struct wf_recv_many_part *part = WF_CONTAINER(notice, struct wf_recv_many_part, held_notice);
+	struct wf_loop *loop = &part->worker->engine.loop;
+	struct wf_list *node;
+
+	if (!atomic_load(&part->op->submitted)) {
+		wf_loop_defer(loop, notice);
+		return;
+	}
+	while ((node = wf_list_pop(&part->held)))
+		wf_loop_defer(loop, WF_CONTAINER(node, struct wf_loop_notice, node));
+	check_end(part);
+}
+
+/* Hold the notice of @tensor, which has just been deferred, and those that follow. */
+static void hold(struct wf_recv_many_part *part, struct weft_op *tensor)
+{
+	wf_list_remove(&tensor->notice.node);
+	if (wf_list_empty(&part->held)) {
+		part->held_notice.run = tell_held;
+		wf_loop_defer(&part->worker->engine.loop, &part->held_notice);
+	}
+	wf_list_append(&part->held, &tensor->notice.node);
+}
+
 static void tensor_done(struct wf_receiving *r, const struct wf_error *e)
 {
-	struct wf_recv_many_part *part =
-		WF_CONTAINER(r, struct weft_op, recv.receiving)->recv.one_of;
+	struct weft_op *tensor = WF_CONTAINER(r, struct weft_op, recv.receiving);
+	struct wf_recv_many_part *part = tensor->recv.one_of;
 
 	wf_recv_done(r, e);
+	/* The tensor was claimed by its worker, and nobody has submitted it. */
+	if (!atomic_load(&part->op->submitted) || !wf_list_empty(&part->held))
+		hold(part, tensor);
 	part->moving--;
 	check_end(part);
 }
@@ -334,8 +365,9 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 static int take_back(struct weft_op *op)
 {
 	struct wf_recv_many_part *part = own_part(op);
+	bool busy = part->moving || !wf_list_empty(&part->held);
 
-	return part->moving ? -EALREADY : wf_channels_take_back(&part->receiving);
+	return busy ? -EALREADY : wf_channels_take_back(&part->receiving);
 }
 
 static void moved(struct weft_op *op, struct wf_worker *to)
@@ -411,6 +443,7 @@ static int make_parts(struct weft_op *op)
 		struct wf_recv_many_part *part = &many->parts[i];
 
 		part->op = op;
+		wf_list_init(&part->held);
 		part->worker = op->peer ? op->worker : &op->owner->workers[i];
 		part->start_task.run = start_part;
 		part->receiving.step = many->step;

@@ -12,11 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/op.h"
 #include "pair.h"
 
-#define KIB 1024u
-#define MIB (1024u * KIB)
-#define LONG_BYTES (16u * MIB)
+#define LONG_BYTES (16u << 20)
 #define STEP 5
 
 static struct weft_queue *queue;
@@ -181,6 +180,67 @@ static void tensors_beyond_the_limit_wait_for_a_free(void **state)
 	}
 }
 
+#define WAITING 8   /* tensors that wait for a receive */
+#define BEGINS 400 /* of receives: the worker's thread is seldom so fast */
+
+/* A receive that stays, and how many of its callbacks ran before it was submitted. */
+static struct {
+	struct weft_op *op;
+	atomic_uint told, early;
+} beginning;
+
+static void told_of_beginning(struct weft_op *op, void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&beginning.early, !atomic_load(&beginning.op->submitted));
+	if (op != beginning.op)
+		weft_op_free(op);
+	atomic_fetch_add(&beginning.told, 1);
+}
+
+static void a_receive_that_stays_is_submitted_before_its_first_callback(void **state)
+{
+	struct weft_node_options node_options = pair_options("tcp");
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
+	struct weft_node *here, *there;
+	struct weft_op *sent[WAITING];
+	struct weft_peer *peer;
+	int64_t count = 8;
+	char bytes[8] = "";
+	const struct weft_tensor tensor = pair_tensor(bytes, &count);
+
+	(void)state;
+	assert_int_equal(weft_node_open(&node_options, &here), 0);
+	assert_int_equal(weft_node_open(&node_options, &there), 0);
+	assert_int_equal(weft_peer_open(here, weft_node_address(there), &peer), 0);
+	options.flags = WEFT_RECV_MANY;
+	options.op.done = told_of_beginning;
+	for (uint64_t step = 1; step <= BEGINS; step++) {
+		uint64_t until_ns = pair_now_ns() + PAIR_LIMIT_NS;
+
+		for (unsigned i = 0; i < WAITING; i++)
+			assert_int_equal(weft_send(peer, step, "m", 1, &tensor, NULL, &sent[i]), 0);
+		while (weft_probe(there, NULL, step, "m", 1, NULL))
+			assert_true(pair_now_ns() < until_ns);
+		atomic_store(&beginning.told, 0);
+		assert_int_equal(weft_recv(there, NULL, step, "m", 1, NULL, &options, &beginning.op),
+				 0);
+		while (atomic_load(&beginning.told) < WAITING)
+			assert_true(pair_now_ns() < until_ns);
+		weft_cancel(beginning.op);
+		assert_int_equal(weft_wait(beginning.op, PAIR_LIMIT_NS), 0);
+		weft_op_free(beginning.op);
+		for (unsigned i = 0; i < WAITING; i++) {
+			assert_int_equal(weft_wait(sent[i], PAIR_LIMIT_NS), 0);
+			weft_op_free(sent[i]);
+		}
+	}
+	assert_int_equal(atomic_load(&beginning.early), 0);
+	weft_peer_close(peer);
+	assert_int_equal(weft_node_close(here), 0);
+	assert_int_equal(weft_node_close(there), 0);
+}
+
 static void a_killed_sender_ends_a_receive_that_names_it(void **state)
 {
 	(void)state;
@@ -315,6 +375,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(tensors_of_several_peers_name_their_sender,
 					  pair_teardown),
 		cmocka_unit_test_teardown(tensors_beyond_the_limit_wait_for_a_free, pair_teardown),
+		cmocka_unit_test_teardown(
+			a_receive_that_stays_is_submitted_before_its_first_callback, pair_teardown),
 		cmocka_unit_test_teardown(a_killed_sender_ends_a_receive_that_names_it,
 					  pair_teardown),
 		cmocka_unit_test_teardown(a_long_body_tells_of_its_beginning, pair_teardown),
