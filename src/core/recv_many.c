@@ -365,7 +365,9 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 static int take_back(struct weft_op *op)
 {
 	struct wf_recv_many_part *part = own_part(op);
-	bool busy = part->moving || !wf_list_empty(&part->held);
+	/* Tasks and notices of a part run at the worker that it had when they were begun. */
+	bool busy = part->moving || !wf_list_empty(&part->held) ||
+		    atomic_load(&part->claiming) != OPEN;
 
 	return busy ? -EALREADY : wf_channels_take_back(&part->receiving);
 }

@@ -25,7 +25,7 @@ struct wf_op_recv_many {
 	unsigned max;
 	atomic_uint out;        /* tensors that are on their way, or whose handle is not freed */
 	unsigned running;       /* parts that have not ended; op->worker only */
-	unsigned count;
+	unsigned count;         /* length of parts */
 	struct wf_recv_many_part *parts; /* one for each worker that tensors may come to */
 };
 
