@@ -59,16 +59,15 @@ void wf_shares_fini(struct wf_shares *s)
 static struct wf_shares_slot *withdrawable(const struct wf_share *share)
 {
 	struct wf_list *untold = wf_list_first(&share->untold);
-	struct wf_shares_slot *found = NULL;
 
 	/* Best one that its holder does not know of. */
 	if (untold)
 		return slot_of(untold);
-	/* A sender uses first what came first. */
-	WF_LIST_EACH(at, &share->told)
+	/* A sender uses first what came first: the last one is looked at first. */
+	for (struct wf_list *at = share->told.prev; at != &share->told; at = at->prev)
 		if (wf_list_empty(&slot_of(at)->withdrawn))
-			found = slot_of(at);
-	return found;
+			return slot_of(at);
+	return NULL;
 }
 
 /* Returns the share with the fewest slots, the one longest without a new one; NULL: none. */

@@ -10,6 +10,19 @@
 
 #include "core/shares.h"
 
+static unsigned long looks; /* of shares.c at a list */
+
+/* Returns wf_list_empty() of @list, and counts the look. */
+static bool count_look(const struct wf_list *list)
+{
+	looks++;
+	return wf_list_empty(list);
+}
+
+#define wf_list_empty count_look
+#include "core/shares.c"
+#undef wf_list_empty
+
 static void wake(struct wf_share *share)
 {
 	(void)share;
@@ -80,11 +93,34 @@ static void a_late_sender_gets_a_slot_once_withdrawals_are_told(void **state)
 	wf_shares_fini(&s);
 }
 
+/* Half of the slots move; the looks for each must not grow with the length of what was told. */
+static void a_sender_that_joins_costs_few_looks_for_each_slot_that_moves(void **state)
+{
+	static struct wf_shares_told told;
+	struct wf_share first, second;
+	struct wf_shares s;
+
+	(void)state;
+	assert_int_equal(wf_shares_init(&s, WF_SHARES_MAX, wake), 0);
+	join(&s, &first);
+	do
+		wf_shares_tell(&s, &first, &told);
+	while (told.count);
+	looks = 0;
+	join(&s, &second);
+	assert_int_equal(second.held, WF_SHARES_MAX / 2);
+	assert_in_range(looks, 1, 20 * WF_SHARES_MAX);
+	wf_shares_leave(&s, &second);
+	wf_shares_leave(&s, &first);
+	wf_shares_fini(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(free_slots_go_to_the_sender_with_the_fewest),
 		cmocka_unit_test(a_late_sender_gets_a_slot_once_withdrawals_are_told),
+		cmocka_unit_test(a_sender_that_joins_costs_few_looks_for_each_slot_that_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
