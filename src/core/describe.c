@@ -58,9 +58,9 @@ void wf_describe_wait(const struct weft_op *op, char text[WF_DESCRIBE_BYTES])
 	}
 	op->class->describe_wait(op, part, sizeof(part));
 	wf_describe_add(text, "%s", part);
-	if (!op->peer || !op->peer->link)
+	link = wf_peer_link_known(op->peer, op->worker);
+	if (!link)
 		return;
-	link = wf_link_real(op->peer->link);
 	wf_link_describe(link, state);
 	wf_describe_add(text, " (link %u to %s: %s)", link->number, wf_link_label(link), state);
 }

@@ -439,7 +439,8 @@ void wf_op_move(struct weft_op *op, struct wf_worker *to)
 static void deadline(struct wf_timer *timer)
 {
 	struct weft_op *op = WF_CONTAINER(timer, struct weft_op, time.timer);
-	const struct wf_link *link = op->peer && op->peer->link ? wf_link_real(op->peer->link) : NULL;
+	const struct wf_link *link = wf_peer_link_known(op->peer, op->worker);
+	const char *who = link ? wf_link_label(link) : op->peer ? "the peer" : "any peer";
 	const char *trouble = link ? wf_link_trouble(link) : "";
 	uint64_t missing = op->class->missing_bytes ? op->class->missing_bytes(op) : 0;
 	struct wf_error e;
@@ -450,10 +451,9 @@ static void deadline(struct wf_timer *timer)
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed and %s can't be reached: %s",
 			     wf_link_label(link), trouble);
 	} else if (op->class->late) {
-		op->class->late(op, link ? wf_link_label(link) : "any peer", &e);
+		op->class->late(op, who, &e);
 	} else {
-		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before %s answered",
-			     link ? wf_link_label(link) : "any peer");
+		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before %s answered", who);
 	}
 	wf_watch_late(op);
 	wf_op_stop(op, &e);

@@ -259,11 +259,16 @@ void wf_peer_unlinked(const struct wf_link *link)
 	wf_peer_free(peer);
 }
 
+struct wf_link *wf_peer_link_known(const struct weft_peer *peer, const struct wf_worker *worker)
+{
+	/* The worker is compared first, as the link is its own. */
+	return peer && peer->at == worker && peer->link ? wf_link_real(peer->link) : NULL;
+}
+
 bool wf_peer_is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,
 			   const struct wf_link *link)
 {
-	/* The worker is compared first, as the link is its own. */
-	return peer && peer->at == worker && peer->link && wf_link_real(peer->link) == link;
+	return wf_peer_link_known(peer, worker) == link;
 }
 
 /* Give up the peer's link here; another is made at worker @to. */

@@ -52,6 +52,12 @@ int wf_peer_link(struct weft_peer *peer, struct wf_worker *worker, struct wf_lin
  */
 void wf_peer_move(struct wf_worker *from, const struct wf_link *link, struct wf_worker *to);
 
+/*
+ * Returns the link that @worker has with @peer, maybe NULL.  NULL: there is none yet, or the peer
+ * is another worker's, whose thread alone may look at the link.  Threads: owner.
+ */
+struct wf_link *wf_peer_link_known(const struct weft_peer *peer, const struct wf_worker *worker);
+
 /* Does @peer, maybe NULL, stand for @link of @worker?  Threads: owner. */
 bool wf_peer_is_reached_by(const struct weft_peer *peer, const struct wf_worker *worker,
 			   const struct wf_link *link);

@@ -185,7 +185,7 @@ void wf_watch_late(struct weft_op *op)
 /* Returns whether @op needs the peer of the link @arg. */
 static bool needs(struct weft_op *op, const void *arg)
 {
-	return (op->peer && op->peer->link && wf_link_real(op->peer->link) == arg) ||
+	return wf_peer_is_reached_by(op->peer, op->worker, arg) ||
 	       (op->class->source && op->class->source(op) == arg);
 }
 
