@@ -620,6 +620,29 @@ static void a_note_that_may_come_at_any_time_is_not_named(void **state)
 	close_world();
 }
 
+static void a_tensor_that_may_land_at_any_time_is_not_named(void **state)
+{
+	struct weft_op_options options;
+	struct weft_landing *landing;
+	struct wf_flight f, g;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, "1s", NULL);
+	assert_int_equal(weft_landing_open(wf_world_node(0), target, SMALL, 1, &landing), 0);
+	options = wf_flight_begin(&f, WEFT_FOREVER);
+	assert_int_equal(weft_landing_next(landing, &options, &f.op), 0);
+	wf_world_pass(3 * S);
+	assert_int_equal(line_count, 0);
+	options = wf_flight_begin(&g, 10 * S);
+	assert_int_equal(weft_landing_next(landing, &options, &g.op), 0);
+	wf_world_pass(1200 * MS);
+	check_lines("take a tensor of a landing stands still for 1.? s", 1, true);
+	end(&f);
+	end(&g);
+	assert_int_equal(weft_landing_close(landing), 0);
+	close_world();
+}
+
 static void with_0_nothing_is_said(void **state)
 {
 	struct wf_flight f;
@@ -748,6 +771,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_leaves_in_order_is_but_a_note),
 		cmocka_unit_test(many_that_stand_still_are_counted),
 		cmocka_unit_test(a_note_that_may_come_at_any_time_is_not_named),
+		cmocka_unit_test(a_tensor_that_may_land_at_any_time_is_not_named),
 		cmocka_unit_test(with_0_nothing_is_said),
 		cmocka_unit_test(a_dump_shows_what_others_wait_for),
 		cmocka_unit_test(a_dump_shows_links_operations_and_events),
