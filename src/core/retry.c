@@ -21,6 +21,7 @@
 #include "core/notes.h"
 #include "core/op.h"
 #include "core/peer.h"
+#include "util/clock.h"
 #include "util/random.h"
 #include "wire/pair.h"
 
@@ -81,7 +82,7 @@ static uint64_t pause_ns(const struct wf_retry *r)
 	uint64_t ns = r->policy.pause_ns;
 
 	for (unsigned i = 1; i < r->failed && ns < r->policy.pause_max_ns; i++)
-		ns *= 2;
+		ns = ns < UINT64_MAX / 2 ? 2 * ns : UINT64_MAX;
 	ns = WF_MIN(ns, r->policy.pause_max_ns);
 	return ns - wf_random_u64() % (ns / 2 + 1);
 }
@@ -171,7 +172,7 @@ bool wf_retry_again(struct weft_op *op, const struct wf_error *e, enum weft_exec
 	    ++r->failed >= r->policy.attempts || !is_safe(r, executed) ||
 	    !(r->policy.statuses & 1u << wf_status_of(e->code)))
 		return false;
-	at_ns = engine->loop.now_ns + pause_ns(r);
+	at_ns = wf_clock_after(engine->loop.now_ns, pause_ns(r));
 	if (at_ns >= op->time.deadline_ns)
 		return false;
 	mark(r, executed);
