@@ -342,6 +342,7 @@ static void adopt(struct wf_server_call *parent, struct weft_op *child)
 	if (atomic_load(&parent->cancelled)) {
 		child->time.deadline_ns = 0;
 	} else {
+		parent->adopted = true;
 		wf_list_append(&parent->children, &child->call.child.node);
 		child->call.child.parent = parent;
 	}

@@ -65,7 +65,8 @@ void wf_server_hooks_gone(struct wf_server_call *served)
 	wf_attachments_stop(&served->reply.attached, wf_worker_of(served), NULL);
 	if (served->stream)
 		wf_streaming_gone(served->stream, wf_worker_of(served));
-	if (wf_list_empty(&served->children))
+	/* The list itself is for who has the lock: a child may be leaving it. */
+	if (!served->adopted)
 		return;
 	node = wf_worker_of(served)->node;
 	pthread_mutex_lock(&node->lock);

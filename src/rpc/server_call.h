@@ -110,6 +110,7 @@ struct wf_server_call {
 	unsigned asked; /* interceptors that want to hear of the end; counted by the floor above */
 	atomic_bool cancelled;
 	atomic_bool replied;  /* the first to set it replies */
+	bool adopted;         /* there is, or was, a member of children; for the floor above */
 	int method;
 	struct wf_stream *stream; /* NULL: the call is unary */
 	uint32_t understood;  /* compressions that the caller understands */
