@@ -163,9 +163,12 @@ static int init_locks(struct weft_node *node)
 	err = -pthread_mutex_init(&node->log_lock, NULL);
 	if (err)
 		goto destroy_lock;
-	err = wf_limits_init(&node->services.limits);
+	err = -pthread_mutex_init(&node->served.own_lock, NULL);
 	if (err)
 		goto destroy_log_lock;
+	err = wf_limits_init(&node->services.limits);
+	if (err)
+		goto destroy_own_lock;
 	err = wf_window_table_init(&node->window_table);
 	if (err)
 		goto fini_limits;
@@ -178,6 +181,8 @@ fini_windows:
 	wf_window_table_fini(&node->window_table);
 fini_limits:
 	wf_limits_fini(&node->services.limits);
+destroy_own_lock:
+	pthread_mutex_destroy(&node->served.own_lock);
 destroy_log_lock:
 	pthread_mutex_destroy(&node->log_lock);
 destroy_lock:
@@ -190,6 +195,7 @@ static void fini_locks(struct weft_node *node)
 	pthread_cond_destroy(&node->ended);
 	wf_window_table_fini(&node->window_table);
 	wf_limits_fini(&node->services.limits);
+	pthread_mutex_destroy(&node->served.own_lock);
 	pthread_mutex_destroy(&node->log_lock);
 	pthread_mutex_destroy(&node->lock);
 }
@@ -198,7 +204,7 @@ static void forget_services(struct weft_node *node)
 {
 	struct wf_list *at;
 
-	while ((at = wf_list_pop(&node->served)))
+	while ((at = wf_list_pop(&node->served.all)))
 		wf_serve_forget(WF_CONTAINER(at, struct wf_service_pb, mine));
 	free(node->reflection);
 	node->reflection = NULL;
@@ -351,7 +357,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	wf_list_init(&n->landings.all);
 	wf_list_init(&n->remotes);
 	wf_list_init(&n->regions);
-	wf_list_init(&n->served);
+	wf_list_init(&n->served.all);
 	wf_list_init(&n->near.all);
 	err = wf_directory_init(&n->directory);
 	if (err) {

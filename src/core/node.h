@@ -15,6 +15,7 @@
 #include "core/near.h"
 #include "core/proof.h"
 #include "core/publish.h"
+#include "core/serve.h"
 #include "core/worker.h"
 #include "util/freelist.h"
 
@@ -46,7 +47,7 @@ struct weft_node {
 	struct wf_list remotes;   /* struct weft_remote */
 	struct wf_list regions;   /* struct weft_region; under the lock */
 	struct wf_window_table window_table;
-	struct wf_list served;    /* struct wf_service_pb */
+	struct wf_serve served;
 	struct weft_interceptor *interceptors; /* interceptor_count, in the order of asking */
 	unsigned interceptor_count;
 	struct wf_proof proof;
@@ -92,7 +93,6 @@ static inline bool wf_worker_inside(const struct wf_worker *worker)
 	       atomic_load_explicit(&worker->guest, memory_order_relaxed) ==
 	       (uintptr_t)pthread_self();
 }
-
 
 /* Returns whether the caller is inside a callback of @node. */
 static inline bool wf_node_inside(const struct weft_node *node)

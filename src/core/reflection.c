@@ -37,10 +37,10 @@ static void handle_list(Weft__Reflect__Reflection_Service *service,
 
 	(void)request;
 	pthread_mutex_lock(&node->lock);
-	WF_LIST_EACH(each, &node->served)
+	WF_LIST_EACH(each, &node->served.all)
 		count++;
 	names.names = calloc(count + 1, sizeof(names.names[0]));
-	WF_LIST_EACH(each, &node->served) {
+	WF_LIST_EACH(each, &node->served.all) {
 		if (names.names)
 			names.names[names.n_names++] = (char *)(uintptr_t)at(each)->base.name;
 	}
@@ -63,7 +63,7 @@ static void handle_describe(Weft__Reflect__Reflection_Service *service,
 	char text[300];
 
 	pthread_mutex_lock(&node->lock);
-	WF_LIST_EACH(each, &node->served)
+	WF_LIST_EACH(each, &node->served.all)
 		if (!strcmp(at(each)->base.name, request->name))
 			found = at(each);
 	pthread_mutex_unlock(&node->lock);

@@ -81,7 +81,7 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 	pthread_mutex_lock(&node->lock);
 	err = wf_services_add(&node->services, &pb->base);
 	if (!err)
-		wf_list_append(&node->served, &pb->mine);
+		wf_list_append(&node->served.all, &pb->mine);
 	pthread_mutex_unlock(&node->lock);
 	if (!err) {
 		wf_node_health_changed(node);
@@ -90,9 +90,6 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 	wf_serve_forget(pb);
 	return wf_last_set(err, "a service %s is served already", service->descriptor->name);
 }
-
-/* Makes one of asking whether a service of the library is there and adding it. */
-static pthread_mutex_t own_services = PTHREAD_MUTEX_INITIALIZER;
 
 int wf_serve_own(struct weft_node *node, ProtobufCService *service,
 		 const struct weft_serve_options *options, atomic_bool *served)
@@ -103,11 +100,11 @@ int wf_serve_own(struct weft_node *node, ProtobufCService *service,
 	if (atomic_load(served))
 		return 0;
 	/* A second thread that comes meanwhile goes on once the service is there. */
-	pthread_mutex_lock(&own_services);
+	pthread_mutex_lock(&node->served.own_lock);
 	if (!atomic_load(served))
 		err = wf_serve_add(node, service, options ? options : &none);
 	if (!err)
 		atomic_store(served, true);
-	pthread_mutex_unlock(&own_services);
+	pthread_mutex_unlock(&node->served.own_lock);
 	return err;
 }
