@@ -248,9 +248,7 @@ static bool asks_again(struct wf_remote_get *g, const struct wf_error *e)
 	bool again = !g->anew && !g->stopped && e->code == -ECANCELED &&
 		     wf_link_greeted(wf_link_real(g->link));
 
-	if (again) {
-		g->anew = true;
-	}
+	g->anew |= again;
 	return again;
 }
 

@@ -381,14 +381,20 @@ void wf_window_fill(struct wf_windows *w, struct wf_window *window, uint64_t byt
 
 /* Pushes */
 
+/* Free what @push holds, but for its note. */
+static void empty_push(struct wf_windows *w, struct push *push)
+{
+	wf_stage_close(push->stage);
+	wf_freelist_give(w->pulls, push->pull);
+	free(push->list.blocks);
+}
+
 /* Free @push and what it holds, but for its note.  Accepts NULL. */
 static void drop_push(struct wf_windows *w, struct push *push)
 {
 	if (!push)
 		return;
-	wf_stage_close(push->stage);
-	wf_freelist_give(w->pulls, push->pull);
-	free(push->list.blocks);
+	empty_push(w, push);
 	free(push);
 }
 
@@ -399,9 +405,7 @@ static void end_push(struct push *push)
 
 	if (link->above.listing == &push->list)
 		link->above.listing = NULL;
-	wf_stage_close(push->stage);
-	wf_freelist_give(push->use.windows->pulls, push->pull);
-	free(push->list.blocks);
+	empty_push(push->use.windows, push);
 	end(&push->use);
 }
 
