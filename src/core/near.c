@@ -37,7 +37,7 @@ struct part {
 };
 
 struct near {
-	struct wf_list node; /* in owner->nears */
+	struct wf_list node; /* in owner->near.all */
 	struct weft_node *owner;
 	struct wf_publisher *publisher;
 	struct wf_publisher_piece piece;

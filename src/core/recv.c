@@ -37,13 +37,19 @@ struct weft_peer *wf_recv_got(struct wf_receiving *r, struct wf_worker *worker,
 	return from;
 }
 
-void wf_recv_done(struct wf_receiving *r, const struct wf_error *e)
+/* Take what @r, which is over, has got.  Returns its operation. */
+static struct weft_op *take_outcome(struct wf_receiving *r, const struct wf_error *e)
 {
 	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
 
 	op->recv.from = wf_recv_got(r, op->worker, e);
 	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
-	wf_op_finish(op, e, wf_recv_executed(r));
+	return op;
+}
+
+void wf_recv_done(struct wf_receiving *r, const struct wf_error *e)
+{
+	wf_op_finish(take_outcome(r, e), e, wf_recv_executed(r));
 }
 
 static struct wf_relay *relay_of(const struct weft_op *op)
@@ -54,11 +60,7 @@ static struct wf_relay *relay_of(const struct weft_op *op)
 /* The receiving is over, and the relay may have others to serve. */
 static void relayed(struct wf_receiving *r, const struct wf_error *e)
 {
-	struct weft_op *op = WF_CONTAINER(r, struct weft_op, recv.receiving);
-
-	op->recv.from = wf_recv_got(r, op->worker, e);
-	wf_op_path_set(op, &r->path, wf_receiving_copies(r));
-	wf_relay_done(op->recv.relay, e);
+	wf_relay_done(take_outcome(r, e)->recv.relay, e);
 }
 
 static void start(struct weft_op *op)

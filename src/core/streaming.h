@@ -2,8 +2,8 @@
 /*
  * Stream: the object behind struct weft_stream, and the operations that write to it and read.
  */
-#ifndef WF_CORE_STREAM_H
-#define WF_CORE_STREAM_H
+#ifndef WF_CORE_STREAMING_H
+#define WF_CORE_STREAMING_H
 
 #include <weft/weft.h>
 #include "core/worker.h"
