@@ -212,23 +212,33 @@ static void describe_wait(const struct weft_op *op, char *text, size_t bytes)
 		wf_receiving_describe(&op->recv.receiving, text, bytes);
 }
 
+/* Has a tensor come, of which not all is here? */
+static bool has_met(const struct weft_op *op)
+{
+	return op->recv.parts ? op->recv.winner != NULL
+			      : op->recv.receiving.state != WF_RECEIVING_WAITING;
+}
+
 /* The sentence names step and key, so that a wrong one is seen at once. */
 static void late(const struct weft_op *op, const char *who, struct wf_error *e)
 {
 	const struct wf_receiving *r = &op->recv.receiving;
+	const char *sent = has_met(op) ? "had sent all of" : "sent";
 	char key[WF_KEY_TEXT_BYTES];
 
 	if (r->attached) {
 		wf_error_set(e, -ETIMEDOUT, "the deadline passed before the attachment was here");
 		return;
 	}
-	if (r->flags & WEFT_ANY_KEY) {
-		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s sent step %llu, any key",
-			     who, (unsigned long long)r->step);
+	if (r->got.from)
+		who = wf_link_label(wf_link_real(r->got.from));
+	if (!r->key) {
+		wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s %s step %llu, any key",
+			     who, sent, (unsigned long long)r->step);
 		return;
 	}
 	wf_key_text(r->key, r->key_bytes, key);
-	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s sent step %llu, key %s", who,
+	wf_error_set(e, -ETIMEDOUT, "the deadline passed before %s %s step %llu, key %s", who, sent,
 		     (unsigned long long)r->step, key);
 }
 

@@ -243,6 +243,31 @@ static void a_pull_that_sticks_says_how_far_it_came(void **state)
 	close_world();
 }
 
+static void a_deadline_within_a_body_does_not_say_that_nobody_sent(void **state)
+{
+	struct wf_flight f, g, h;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED, "10s", NULL);
+	wf_world_connect(0, 1);
+	wf_fake_knobs()->stick = 1000;
+	wf_flight_send(&g, 1, 0, 7, source, BIG, 0);
+	wf_flight_receive(&f, 0, 0, 7, target, BIG, 200 * MS);
+	wf_flight_receive(&h, 0, 0, 8, target, BIG, 200 * MS);
+	wf_world_pass(300 * MS);
+	wf_fake_knobs()->stick = 0;
+	wf_flight_land(&f, 1, 5 * S);
+	wf_flight_land(&h, 1, 5 * S);
+	assert_string_equal(weft_op_message(f.op), "the deadline passed before n1 had sent all of "
+						   "step 7, key \"\"");
+	assert_string_equal(weft_op_message(h.op), "the deadline passed before any peer sent step 8, "
+						   "key \"\"");
+	wf_flight_free(&f, 1);
+	wf_flight_free(&h, 1);
+	end(&g);
+	close_world();
+}
+
 static void a_slow_receive_that_goes_on_is_not_named(void **state)
 {
 	struct wf_fake fake = { .seed = 1, .delay_min_ns = 40 * MS, .delay_max_ns = 45 * MS };
@@ -756,6 +781,7 @@ int main(void)
 		cmocka_unit_test(a_send_without_credit_says_so),
 		cmocka_unit_test(a_receive_without_memory_says_how_much_there_is),
 		cmocka_unit_test(a_pull_that_sticks_says_how_far_it_came),
+		cmocka_unit_test(a_deadline_within_a_body_does_not_say_that_nobody_sent),
 		cmocka_unit_test(a_slow_receive_that_goes_on_is_not_named),
 		cmocka_unit_test(a_receive_that_another_worker_pulls_is_not_named),
 		cmocka_unit_test(a_stream_with_a_message_now_and_then_is_not_named),
