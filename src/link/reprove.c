@@ -11,10 +11,14 @@
 #define AT_A_TIME 8
 #define PAUSE_NS (20 * WF_NS_PER_MS)
 
-/* Is the peer of @link proven by credentials that hold no more? */
+/*
+ * Is the peer of @link proven by credentials that hold no more?  A redial has no session before its
+ * handshake: what it proves is looked at when it is over.
+ */
 static bool is_stale(const struct wf_link *link)
 {
-	return link->conn && !wf_conn_is_proven_by(link->conn, link->engine->credentials);
+	return link->conn && !link->redial.under_way &&
+	       !wf_conn_is_proven_by(link->conn, link->engine->credentials);
 }
 
 static void close_door(struct wf_link *link)
@@ -57,7 +61,7 @@ static void go_on(struct wf_timer *timer)
 		struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 		if (!is_stale(link)) {
-			more |= !renew_keys(link);
+			more |= !renew_keys(link) || link->redial.under_way;
 			continue;
 		}
 		/* A link that is not up yet is proven, and looked at again. */

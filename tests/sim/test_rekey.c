@@ -180,10 +180,43 @@ static void a_program_hears_of_its_keys_while_their_lock_is_free(void **state)
 	wf_keys_use(NULL);
 }
 
+static uint64_t far_ns(void *ctx, uint64_t random)
+{
+	(void)ctx;
+	return 30 * WF_NS_PER_MS + random % WF_NS_PER_MS;
+}
+
+/* A redial over a long way has no session for longer than the pause between two looks at links. */
+static void links_of_far_peers_get_new_keys_by_one_redial(void **state)
+{
+	struct weft_op *send, *recv;
+
+	(void)state;
+	wf_keys_use("sealed");
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_net_set_delay(far_ns, NULL);
+	wf_world_connect(0, 1);
+	begin(1, &send, &recv);
+	replace_key();
+	wf_world_pass(6 * S);
+	end(send);
+	end(recv);
+	assert_memory_equal(place, source, BIG);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(wf_world_count(i).peers_lost, 0);
+		assert_int_equal(wf_world_count(i).links_resumed, 1);
+	}
+	assert_int_equal(rekeyed(0), 1);
+	assert_true(are_same(seals(0)->secret, seals(1)->secret));
+	wf_world_end();
+	wf_keys_use(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_get_keys_of_the_new_file),
+		cmocka_unit_test(links_of_far_peers_get_new_keys_by_one_redial),
 		cmocka_unit_test(a_door_that_is_cut_changes_no_keys_of_the_epoch),
 		cmocka_unit_test(a_program_hears_of_its_keys_while_their_lock_is_free),
 	};
