@@ -13,6 +13,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -534,6 +535,14 @@ ssize_t wf_socket_receive(struct wf_socket *s, void *bytes, size_t count, int *f
 	return -EMSGSIZE;
 }
 
+/* Does anybody wait at the listener @fd? */
+static bool is_awaited(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
 int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 		     char from[WF_SOCKET_ADDRESS_BYTES])
 {
@@ -551,7 +560,8 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 		wf_fork_let();
 	} while (s->fd < 0 && is_connections_own(errno));
 	if (s->fd < 0) {
-		err = errno == EAGAIN ? -EAGAIN : -EMFILE;
+		/* Without descriptors the kernel says so before it looks for a connection. */
+		err = errno == EAGAIN || !is_awaited(listener->fd) ? -EAGAIN : -EMFILE;
 		goto close_socket;
 	}
 	/* Without memory the stranger is let go, as if it had left. */

@@ -658,6 +658,33 @@ static void without_descriptors_the_oldest_stranger_goes(void **state)
 	close_side(&server);
 }
 
+static void without_descriptors_one_stranger_goes_for_one_that_comes(void **state)
+{
+	struct rlimit before;
+	struct side server;
+	int fds[3];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	open_side(&server, "127.0.0.1:0");
+	assert_serves(&server);
+	for (size_t i = 0; i < 2; i++)
+		fds[i] = knock(&server);
+	for (int poll = 0; poll < 100; poll++)
+		poll_once(&server, NULL);
+	fds[2] = knock(&server);
+
+	leave_descriptors(0);
+	UNTIL(has_ended(fds[0]), &server, NULL);
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	for (size_t i = 0; i < WF_COUNT(fds); i++) {
+		assert_int_equal(has_ended(fds[i]), !i);
+		(void)close(fds[i]);
+	}
+	close_side(&server);
+}
+
 static void without_any_descriptor_accepting_pauses(void **state)
 {
 	struct rlimit before;
@@ -1164,6 +1191,7 @@ int main(void)
 		cmocka_unit_test(guests_are_few_and_the_most_frequent_source_gives_way_in_time),
 		cmocka_unit_test(a_crowd_that_comes_at_the_same_time_waits_and_loses_nobody),
 		cmocka_unit_test(without_descriptors_the_oldest_stranger_goes),
+		cmocka_unit_test(without_descriptors_one_stranger_goes_for_one_that_comes),
 		cmocka_unit_test(without_any_descriptor_accepting_pauses),
 		cmocka_unit_test(a_conn_may_be_closed_inside_its_message),
 		cmocka_unit_test(a_conn_may_be_closed_while_its_own_event_waits),
