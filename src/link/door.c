@@ -18,8 +18,6 @@
 #define MESSAGES_MAX 16
 /* Steps of strangers' handshakes in one poll: a signature by RSA, 2048 bits, takes 0.2 ms. */
 #define SHAKES_MAX 8
-/* Pause with no descriptor left and no stranger to evict; not tuned. */
-#define ACCEPT_PAUSE_NS (100 * WF_NS_PER_MS)
 
 struct wf_door {
 	struct wf_door_config config;
@@ -409,7 +407,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 		err = wf_socket_accept(door->listener, &s, from);
 	while (err == -EMFILE && evict(door));
 	if (err == -EMFILE)
-		pause_until(door, now_ns + ACCEPT_PAUSE_NS);
+		pause_until(door, now_ns + WF_SOCKET_ACCEPT_PAUSE_NS);
 	if (err)
 		return false;
 	source = wf_crowd_source(&door->lists.crowd, from);

@@ -63,6 +63,7 @@ struct wf_sidedoor {
 	struct wf_list owned;
 	struct wf_list dead;        /* dead neighbours, kept while events may still name them */
 	unsigned stranger_count;
+	struct wf_timer accept_timer; /* end of a pause without descriptors */
 	bool polling;
 	const struct wf_sidedoor_events *events;
 	int leases_fd; /* page of our leases; -1: none is shown */
@@ -592,14 +593,48 @@ bool wf_sidedoor_meet(struct wf_link *link)
 	return n->holds_rails;
 }
 
+/* Bury the oldest stranger; false if there is none. */
+static bool evict(struct wf_sidedoor *d)
+{
+	struct wf_list *oldest = wf_list_first(&d->strangers);
+
+	if (oldest)
+		bury(neighbour_of(oldest));
+	return oldest;
+}
+
+static void accept_again(struct wf_timer *timer)
+{
+	struct wf_sidedoor *d = WF_CONTAINER(timer, struct wf_sidedoor, accept_timer);
+
+	wf_socket_want(d->listener, WF_SOCKET_READABLE);
+}
+
+/* Accept no more for a while: a listener that nobody can accept from stays readable. */
+static void pause_accepting(struct wf_sidedoor *d)
+{
+	struct wf_loop *loop = &d->engine->loop;
+
+	wf_socket_want(d->listener, 0);
+	wf_loop_timer(loop, &d->accept_timer, loop->now_ns + WF_SOCKET_ACCEPT_PAUSE_NS,
+		      accept_again);
+}
+
+/* Accept one connection.  Has one come? */
 static bool accept_one(struct wf_sidedoor *d)
 {
 	struct wf_engine *engine = d->engine;
 	char from[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_socket *s;
 	struct wf_neighbour *n;
+	int err;
 
-	if (wf_socket_accept(d->listener, &s, from))
+	do
+		err = wf_socket_accept(d->listener, &s, from);
+	while (err == -EMFILE && evict(d));
+	if (err == -EMFILE)
+		pause_accepting(d);
+	if (err)
 		return false;
 	n = new_neighbour(d);
 	if (!n) {
@@ -607,7 +642,7 @@ static bool accept_one(struct wf_sidedoor *d)
 		return true;
 	}
 	if (d->stranger_count == WF_SIDEDOOR_STRANGERS_MAX)
-		bury(neighbour_of(wf_list_first(&d->strangers)));
+		(void)evict(d);
 	n->socket = s;
 	wf_socket_own(s, n);
 	wf_list_append(&d->strangers, &n->node);
@@ -695,6 +730,7 @@ void wf_sidedoor_close(struct wf_sidedoor *d)
 		return;
 	while ((node = wf_list_first(&d->strangers)) || (node = wf_list_first(&d->owned)))
 		bury(neighbour_of(node));
+	wf_timer_stop(&d->engine->loop.timers, &d->accept_timer);
 	wf_socket_close(d->listener);
 	wf_socket_sweep_beside(d->number);
 	wf_socket_set_close(d->set);

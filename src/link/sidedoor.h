@@ -9,7 +9,7 @@
  * the packets.  So no process id, descriptor number or path of a peer's own word is ever used.
  *
  * A stranger, which has not said yet which link is its own, has one of a few places for five
- * seconds, and costs one look at the table of links.
+ * seconds, gives way where descriptors run out, and costs one look at the table of links.
  *
  * Never blocks.  Threads: owner.
  */

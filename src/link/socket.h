@@ -59,6 +59,9 @@ int wf_socket_listen(struct wf_socket_set *set, const char *address, bool beyond
 int wf_socket_accept(struct wf_socket *listener, struct wf_socket **s,
 		     char from[WF_SOCKET_ADDRESS_BYTES]);
 
+/* Pause of accepting with no descriptor left and no stranger to evict; not tuned. */
+#define WF_SOCKET_ACCEPT_PAUSE_NS (100 * WF_NS_PER_MS)
+
 /*
  * Start dialling "host:port": every address of the name in turn.  A name that is no number is
  * looked up by a short-lived thread, so this never blocks.  An address that does not answer is

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,6 +24,7 @@
 
 #include <weft/weft.h>
 
+#include "util/clock.h"
 #include "util/random.h"
 #include "wire/frame.h"
 #include "wire/greet.h"
@@ -37,10 +39,12 @@
 static struct weft_node *node;
 static struct wf_greet_hello mine, theirs; /* ours by hand, and the node's answer */
 static int door;                     /* ours to its door */
+static enum weft_mode mode;          /* of the node */
 
 static struct weft_node *open_node(void)
 {
-	struct weft_node_options options = { .size = sizeof(options), .provider = "shm,tcp" };
+	struct weft_node_options options = { .size = sizeof(options), .provider = "shm,tcp",
+					     .mode = mode };
 	struct weft_node *fresh;
 
 	if (weft_node_open(&options, &fresh)) {
@@ -53,8 +57,11 @@ static struct weft_node *open_node(void)
 static bool is_ready(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t until_ns = wf_clock_now() + LIMIT_NS;
 
-	return poll(&p, 1, LIMIT_MS) == 1;
+	while (mode == WEFT_MANUAL && poll(&p, 1, 0) < 1 && wf_clock_now() < until_ns)
+		assert_true(weft_poll(node, WF_NS_PER_MS) >= 0);
+	return poll(&p, 1, mode == WEFT_MANUAL ? 0 : LIMIT_MS) == 1;
 }
 
 static void read_all(int fd, uint8_t *bytes, size_t count)
@@ -112,11 +119,18 @@ static int begin(void **state)
 	return 0;
 }
 
+static int begin_manual(void **state)
+{
+	mode = WEFT_MANUAL;
+	return begin(state);
+}
+
 static int end(void **state)
 {
 	(void)state;
 	(void)close(door);
 	weft_node_close(node);
+	mode = WEFT_THREADED;
 	return 0;
 }
 
@@ -129,13 +143,22 @@ static struct sockaddr_un side_address(void)
 	return at;
 }
 
+static int new_socket(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
+static int come_with(int fd)
+{
+	struct sockaddr_un at = side_address();
+
+	return connect(fd, (struct sockaddr *)&at, sizeof(at)) ? -errno : fd;
+}
+
 /* A descriptor, or a negative code. */
 static int come(void)
 {
-	struct sockaddr_un at = side_address();
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	return connect(fd, (struct sockaddr *)&at, sizeof(at)) ? -errno : fd;
+	return come_with(new_socket());
 }
 
 /* Who says everything as it is. */
@@ -326,6 +349,78 @@ static void a_silent_crowd_keeps_nobody_out(void **state)
 	(void)close(line[1]);
 }
 
+/* Leave this process no descriptor; the limit that was before is put back by setrlimit(). */
+static struct rlimit leave_no_descriptor(void)
+{
+	int next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	struct rlimit before, low;
+
+	assert_true(next >= 0);
+	(void)close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = before;
+	low.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	return before;
+}
+
+/* Has the node nothing to do, as it says itself, some time within the limit? */
+static bool comes_to_rest(void)
+{
+	struct pollfd p = { .fd = weft_fd(node), .events = POLLIN };
+	uint64_t until_ns = wf_clock_now() + LIMIT_NS;
+
+	while (wf_clock_now() < until_ns) {
+		if (!weft_arm(node, NULL) && !poll(&p, 1, 1))
+			return true;
+		assert_true(weft_poll(node, 0) >= 0);
+	}
+	return false;
+}
+
+static void without_descriptors_a_node_rests_and_the_stranger_waits(void **state)
+{
+	struct rlimit before;
+	uint8_t byte;
+	bool rests;
+	int fd;
+
+	(void)state;
+	/* A link that ended later would give its descriptors back. */
+	(void)close(door);
+	assert_true(comes_to_rest());
+	fd = door = new_socket();
+	before = leave_no_descriptor();
+	assert_int_equal(come_with(fd), fd);
+	rests = comes_to_rest();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(rests);
+	assert_int_equal(send(fd, "hello", 5, 0), 5);
+	assert_true(is_ready(fd));
+	assert_true(recv(fd, &byte, 1, 0) <= 0);
+}
+
+static void without_descriptors_the_oldest_stranger_goes(void **state)
+{
+	struct rlimit before;
+	bool oldest_goes;
+	int fds[3];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(fds); i++)
+		fds[i] = i + 1 < WF_COUNT(fds) ? come() : new_socket();
+	assert_true(comes_to_rest());
+	before = leave_no_descriptor();
+	assert_int_equal(come_with(fds[2]), fds[2]);
+	oldest_goes = is_let_go(fds[0]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(oldest_goes);
+	for (size_t i = 1; i < WF_COUNT(fds); i++) {
+		assert_int_equal(send(fds[i], "hello", 5, 0), 5);
+		assert_true(is_let_go(fds[i]));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +430,9 @@ int main(void)
 		TEST(a_stranger_that_proves_to_be_the_peer_is_answered),
 		TEST(a_stranger_without_the_tokens_is_let_go),
 		TEST(another_user_is_let_go_unheard),
+#define MANUAL(f) cmocka_unit_test_setup_teardown(f, begin_manual, end)
+		MANUAL(without_descriptors_a_node_rests_and_the_stranger_waits),
+		MANUAL(without_descriptors_the_oldest_stranger_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
