@@ -528,11 +528,12 @@ ssize_t wf_socket_receive(struct wf_socket *s, void *bytes, size_t count, int *f
 	if (got < 0)
 		return -errno;
 	*fd_count = take_fds(&message, fds);
-	if (!(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	/* A packet of no bytes, which looks like the end, may have descriptors all the same. */
+	if (got && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return got;
 	while (*fd_count)
 		(void)close(fds[--*fd_count]);
-	return -EMSGSIZE;
+	return got ? -EMSGSIZE : 0;
 }
 
 /* Does anybody wait at the listener @fd? */

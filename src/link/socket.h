@@ -154,8 +154,8 @@ int wf_socket_send(struct wf_socket *s, const void *bytes, size_t count, const i
 
 /*
  * Receive the next packet, and up to WF_SOCKET_FDS_MAX descriptors that are the caller's.  0 at the
- * end; -EAGAIN; -EMSGSIZE: the packet was longer than @count, or there was no room for a
- * descriptor.
+ * end, or for a packet of no bytes; -EAGAIN; -EMSGSIZE: the packet was longer than @count, or there
+ * was no room for a descriptor.
  */
 ssize_t wf_socket_receive(struct wf_socket *s, void *bytes, size_t count, int *fds,
 			  unsigned *fd_count);

@@ -263,6 +263,32 @@ static void a_stranger_without_the_tokens_is_let_go(void **state)
 	assert_true(is_let_go(fd));
 }
 
+static void descriptors_of_an_empty_packet_are_closed(void **state)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} room = { 0 };
+	struct msghdr message = { .msg_control = &room, .msg_controllen = sizeof(room) };
+	int line[2], fd = come();
+	char byte;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(pipe2(line, O_CLOEXEC), 0);
+	room.head.cmsg_level = SOL_SOCKET;
+	room.head.cmsg_type = SCM_RIGHTS;
+	room.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&room.head), &line[1], sizeof(int));
+	assert_int_equal(sendmsg(fd, &message, MSG_NOSIGNAL), 0);
+	(void)close(line[1]);
+	assert_true(is_let_go(fd));
+	/* The line ends with the last copy of the descriptor. */
+	assert_int_equal(fcntl(line[0], F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(read(line[0], &byte, 1), 0);
+	(void)close(line[0]);
+}
+
 static void another_user_is_let_go_unheard(void **state)
 {
 	struct sockaddr_un at = side_address();
@@ -429,6 +455,7 @@ int main(void)
 		TEST(a_hello_says_nothing_of_its_host),
 		TEST(a_stranger_that_proves_to_be_the_peer_is_answered),
 		TEST(a_stranger_without_the_tokens_is_let_go),
+		TEST(descriptors_of_an_empty_packet_are_closed),
 		TEST(another_user_is_let_go_unheard),
 #define MANUAL(f) cmocka_unit_test_setup_teardown(f, begin_manual, end)
 		MANUAL(without_descriptors_a_node_rests_and_the_stranger_waits),
