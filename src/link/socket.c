@@ -29,6 +29,8 @@
 #define BACKLOG SOMAXCONN
 /* SYNs sent again: an address that drops them is given up after 3 to 7 s, not 2 minutes. */
 #define SYN_COUNT 2
+/* Errors in a row that one accept takes for those of dead connections; not tuned. */
+#define ACCEPT_ERRORS_MAX 16
 #define HOST_BYTES WF_SOCKET_ADDRESS_BYTES
 #define EVENTS_MAX 64
 
@@ -550,6 +552,7 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 	struct wf_socket *s = new_socket(listener->set, NULL, STREAM);
 	union address at = { 0 };
 	socklen_t at_bytes;
+	unsigned errors = 0;
 	int err;
 
 	if (!s)
@@ -559,7 +562,7 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 		wf_fork_hold();
 		s->fd = accept4(listener->fd, &at.any, &at_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		wf_fork_let();
-	} while (s->fd < 0 && is_connections_own(errno));
+	} while (s->fd < 0 && is_connections_own(errno) && ++errors < ACCEPT_ERRORS_MAX);
 	if (s->fd < 0) {
 		/* Without descriptors the kernel says so before it looks for a connection. */
 		err = errno == EAGAIN || !is_awaited(listener->fd) ? -EAGAIN : -EMFILE;

@@ -54,7 +54,7 @@ int wf_socket_listen(struct wf_socket_set *set, const char *address, bool beyond
 
 /*
  * Accept the next stranger.  -EAGAIN: none.  @from gets "host:port", or "".  -EMFILE: out of
- * descriptors or memory, nothing taken.
+ * descriptors or memory, or the kernel refuses; nothing taken.
  */
 int wf_socket_accept(struct wf_socket *listener, struct wf_socket **s,
 		     char from[WF_SOCKET_ADDRESS_BYTES]);
