@@ -240,11 +240,10 @@ bool wf_host_is_this(uint64_t pid)
 	return pid == (uint64_t)getpid();
 }
 
-int wf_host_peer_open(uint64_t pid, int pid_fd, uint64_t number, struct wf_host_peer **peer)
+int wf_host_peer_open(int pid_fd, uint64_t number, struct wf_host_peer **peer)
 {
 	struct wf_host_peer *p = malloc(sizeof(*p));
 
-	(void)pid; /* the descriptor is of the process itself, whose number may change hands */
 	if (!p) {
 		(void)close(pid_fd);
 		return -ENOMEM;

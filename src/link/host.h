@@ -40,10 +40,10 @@ int wf_host_probe(uint64_t pid, uint64_t address, const uint8_t *nonce, size_t c
 bool wf_host_is_this(uint64_t pid);
 
 /*
- * Watch process @pid, for which @pid_fd stands and which has marker @number.  Takes @pid_fd in any
- * case.
+ * Watch the process of @pid_fd, which has marker @number.  Takes @pid_fd in any case.  The number of
+ * the process would not do: it may change hands.
  */
-int wf_host_peer_open(uint64_t pid, int pid_fd, uint64_t number, struct wf_host_peer **peer);
+int wf_host_peer_open(int pid_fd, uint64_t number, struct wf_host_peer **peer);
 void wf_host_peer_close(struct wf_host_peer *peer); /* accepts NULL */
 
 /* Returns a descriptor that is readable when the process is dead. */

@@ -340,7 +340,7 @@ static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
 	/* The watch on the process is a help, not a need: without it the door tells its end. */
 	if (link->side.host || n->who.pid_fd < 0)
 		return settled;
-	if (wf_host_peer_open(n->who.pid, n->who.pid_fd, p->side, &link->side.host))
+	if (wf_host_peer_open(n->who.pid_fd, p->side, &link->side.host))
 		link->side.host = NULL;
 	else
 		wf_engine_watch_peer(engine, wf_host_peer_fd(link->side.host), link->id);

@@ -248,8 +248,7 @@ static void nodes_share_a_host_only_when_told(void **state)
 	assert_int_equal(wf_socket_receive(there, &byte, 1, fds, &fd_count), -EAGAIN);
 
 	assert_int_equal(wf_socket_peer(s, &peer), 0);
-	assert_int_equal(wf_host_peer_open(peer.pid, peer.pid_fd,
-					   wf_host_number(hosts[2]), &watched), 0);
+	assert_int_equal(wf_host_peer_open(peer.pid_fd, wf_host_number(hosts[2]), &watched), 0);
 	assert_false(wf_host_peer_dead(watched));
 	for (unsigned pid = 0; pid < 10; pid++)
 		wf_net_kill_process(pid);

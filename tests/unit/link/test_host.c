@@ -162,8 +162,8 @@ static void start_child(struct child *c, const char *names, bool grandchild)
 	assert_int_equal(read(up[0], &c->number, sizeof(c->number)), sizeof(c->number));
 	(void)close(up[0]);
 	name_marker(c->marker, c->number);
-	assert_int_equal(wf_host_peer_open((uint64_t)c->pid, wf_pidfd_open((uint64_t)c->pid),
-					   c->number, &c->peer), 0);
+	assert_int_equal(wf_host_peer_open(wf_pidfd_open((uint64_t)c->pid), c->number,
+					   &c->peer), 0);
 }
 
 static void kill_child(struct child *c)
@@ -272,7 +272,7 @@ static void a_sweep_spares_the_living_whoever_names_them(void **state)
 
 	(void)state;
 	start_child(&c, "", false);
-	assert_int_equal(wf_host_peer_open((uint64_t)c.pid, wf_pidfd_open((uint64_t)c.pid),
+	assert_int_equal(wf_host_peer_open(wf_pidfd_open((uint64_t)c.pid),
 					   wf_host_number(ours), &liar), 0);
 	wf_host_peer_sweep(liar);
 	wf_host_peer_sweep(c.peer);
