@@ -624,13 +624,12 @@ static void pause_accepting(struct wf_sidedoor *d)
 static bool accept_one(struct wf_sidedoor *d)
 {
 	struct wf_engine *engine = d->engine;
-	char from[WF_SOCKET_ADDRESS_BYTES];
 	struct wf_socket *s;
 	struct wf_neighbour *n;
 	int err;
 
 	do
-		err = wf_socket_accept(d->listener, &s, from);
+		err = wf_socket_accept(d->listener, &s, NULL);
 	while (err == -EMFILE && evict(d));
 	if (err == -EMFILE)
 		pause_accepting(d);

@@ -572,9 +572,11 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 	err = watch(s, EPOLL_CTL_ADD, wanted(s->want)) ? -EAGAIN : 0;
 	if (err)
 		goto close_socket;
-	(void)set_option(s->fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (from) {
+		(void)set_option(s->fd, IPPROTO_TCP, TCP_NODELAY, 1);
+		format_address(&at.any, at_bytes, from);
+	}
 
-	format_address(&at.any, at_bytes, from);
 	*accepted = s;
 	return 0;
 

@@ -3,7 +3,7 @@
  * Non-blocking byte streams for the door, and one set to wait on.
  *
  * The simulation replaces this file when it links.  Every descriptor is
- * CLOEXEC, with TCP_NODELAY.
+ * CLOEXEC, and every stream of the door has TCP_NODELAY.
  *
  * Threads: owner.
  */
@@ -53,8 +53,8 @@ int wf_socket_listen(struct wf_socket_set *set, const char *address, bool beyond
 		     char bound[WF_SOCKET_ADDRESS_BYTES], struct wf_error *e);
 
 /*
- * Accept the next stranger.  -EAGAIN: none.  @from gets "host:port", or "".  -EMFILE: out of
- * descriptors or memory, or the kernel refuses; nothing taken.
+ * Accept the next stranger.  -EAGAIN: none.  @from, NULL at a side door, gets "host:port", or "".
+ * -EMFILE: out of descriptors or memory, or the kernel refuses; nothing taken.
  */
 int wf_socket_accept(struct wf_socket *listener, struct wf_socket **s,
 		     char from[WF_SOCKET_ADDRESS_BYTES]);

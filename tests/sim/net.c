@@ -487,7 +487,8 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 	s = WF_CONTAINER(node, struct wf_socket, node);
 	s->set = listener->set;
 	wf_list_append(&s->set->members, &s->node);
-	(void)snprintf(from, WF_SOCKET_ADDRESS_BYTES, "%s", s->remote);
+	if (from)
+		(void)snprintf(from, WF_SOCKET_ADDRESS_BYTES, "%s", s->remote);
 	*accepted = s;
 	return 0;
 }
