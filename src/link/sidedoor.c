@@ -563,6 +563,13 @@ static bool is_wanted(const struct wf_link *link)
 	return false;
 }
 
+/* Is @err a shortage, of descriptors or of places in the backlog, that may be over soon? */
+static bool is_shortage(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS ||
+	       err == -EAGAIN;
+}
+
 bool wf_sidedoor_meet(struct wf_link *link)
 {
 	struct wf_engine *engine = link->engine;
@@ -582,7 +589,10 @@ bool wf_sidedoor_meet(struct wf_link *link)
 		snprintf(link->dial.gate_text, sizeof(link->dial.gate_text), "%s", why_not(err));
 		if (n)
 			bury(n);
-		return false;
+		if (!is_shortage(err) || !is_wanted(link))
+			return false;
+		d->events->settled(link, false);
+		return true;
 	}
 	link->side.neighbour = n;
 	wf_list_append(&d->owned, &n->node);

@@ -71,8 +71,8 @@ void wf_sidedoor_forked(struct wf_sidedoor *door);
 
 /*
  * Meet the peer of @link, which we have dialled and whose hello has come.  The outcome stands in
- * link->side.gate_open and link->dial.gate_text; true: the outcome is still to come, and settled()
- * follows.
+ * link->side.gate_open and link->dial.gate_text; true: settled() tells when the outcome is there, and
+ * maybe has already.
  */
 bool wf_sidedoor_meet(struct wf_link *link);
 

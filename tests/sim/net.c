@@ -107,6 +107,7 @@ static unsigned next_port = 40000, last_pid;
 static uint64_t last_number;         /* of a host's marker and side door */
 static unsigned pids[NODES_MAX + 1]; /* whose it is */
 static bool same_host;
+static unsigned starved_count; /* dials of side doors that are still to fail */
 static bool process_dead[NODES_MAX];
 static struct wf_list watchers = { &watchers, &watchers }; /* struct wf_host_peer */
 
@@ -157,6 +158,7 @@ void wf_net_reset(uint64_t seed)
 	last_pid = 0;
 	last_number = 0;
 	same_host = false;
+	starved_count = 0;
 	silences.count = refusals.count = 0;
 	tamper_with = NULL;
 	dial_count = 0;
@@ -800,6 +802,11 @@ void wf_net_set_same_host(bool on)
 	same_host = on;
 }
 
+void wf_net_starve(unsigned count)
+{
+	starved_count = count;
+}
+
 void wf_net_kill_process(uint64_t pid)
 {
 	assert(pid < NODES_MAX);
@@ -949,6 +956,10 @@ int wf_socket_meet(struct wf_socket_set *set, uint64_t number, void *owner,
 		return -ENOENT; /* it is on another host */
 	if (listener->set->dead)
 		return -ECONNREFUSED;
+	if (starved_count) {
+		starved_count--;
+		return -EMFILE;
+	}
 	here = new_socket(set, owner, SIDE_STREAM);
 	there = new_socket(listener->set, NULL, SIDE_STREAM);
 	here->other = there;

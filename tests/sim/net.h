@@ -61,6 +61,9 @@ void wf_net_kill(const char *address);
 /* Let nodes opened from now on share one host, or stand alone behind a shut gate (default). */
 void wf_net_set_same_host(bool on);
 
+/* Let the next @count dials of side doors fail, as without a descriptor. */
+void wf_net_starve(unsigned count);
+
 /* Kill the process of this number, which is that of the nodes opened so far. */
 void wf_net_kill_process(uint64_t pid);
 

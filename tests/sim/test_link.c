@@ -1056,6 +1056,21 @@ static void a_node_dialled_on_one_host_speaks_first(void **state)
 	}
 }
 
+/* No rail but that of the host is there, and it waits for the side door. */
+static void a_side_door_that_finds_no_descriptor_is_dialled_again(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_SAME_HOST, 2, &slow);
+	wf_net_starve(2);
+	wf_flight_ping(&f, 0, 1, 10 * S);
+	wf_flight_land(&f, 1, 10 * S);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* The gate of node @number's endpoint, entered; closed without leaving it is a death inside. */
 static struct wf_gate enter_the_gate_of(unsigned number)
 {
@@ -1865,6 +1880,7 @@ int main(int argc, char **argv)
 		TEST(a_redial_begins_with_the_hello),
 		cmocka_unit_test(a_rail_given_up_before_it_was_up_is_tried_again_after_a_redial),
 		cmocka_unit_test(a_node_dialled_on_one_host_speaks_first),
+		cmocka_unit_test(a_side_door_that_finds_no_descriptor_is_dialled_again),
 		cmocka_unit_test(a_peer_that_stays_in_an_endpoint_keeps_nobody_from_it),
 		cmocka_unit_test(an_endpoint_that_is_looked_at_rarely_is_not_opened_anew),
 		TEST(dials_that_cross_leave_one_link),
