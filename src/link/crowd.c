@@ -21,7 +21,8 @@ void wf_crowd_init(struct wf_crowd *c)
 
 /*
  * Get the host part of @from, in its shortest form; "": there is none.  A socket of both families
- * has the hosts of IPv4 in one network of IPv6.
+ * has the hosts of IPv4 in one network of IPv6.  An address of one cable is followed by the name of
+ * the interface, which is no part of it: "fe80::1%eth0".
  */
 static void host_of(const char *from, char host[WF_SOCKET_ADDRESS_BYTES])
 {
@@ -31,6 +32,7 @@ static void host_of(const char *from, char host[WF_SOCKET_ADDRESS_BYTES])
 
 	if (wf_socket_split(from, host, WF_SOCKET_ADDRESS_BYTES, &port, NULL))
 		host[0] = '\0';
+	host[strcspn(host, "%")] = '\0';
 	if (!strncmp(host, mapped, bytes) && strchr(host, '.'))
 		memmove(host, host + bytes, strlen(host + bytes) + 1);
 }

@@ -36,6 +36,19 @@ static void one_source_is_one_whatever_its_port(void **state)
 			 wf_crowd_source(&crowd, "[2001:db8::ffff:1]:6"));
 }
 
+static void neighbours_on_one_cable_are_one_source(void **state)
+{
+	(void)state;
+	wf_crowd_init(&crowd);
+	for (unsigned i = 2; i < 20; i++) {
+		char from[32];
+
+		(void)snprintf(from, sizeof(from), "[fe80::%x%%eth0]:5", i);
+		assert_int_equal(wf_crowd_source(&crowd, from),
+				 wf_crowd_source(&crowd, "[fe80::1%eth0]:5"));
+	}
+}
+
 /*
  * Assert that hosts whose last byte differs, between @before and @after, are told apart from the
  * first.  They may share a number, one in a thousand; all of them do not.
@@ -100,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_source_is_one_whatever_its_port),
+		cmocka_unit_test(neighbours_on_one_cable_are_one_source),
 		cmocka_unit_test(sources_are_told_apart),
 		cmocka_unit_test(hosts_of_ipv4_are_themselves_at_a_socket_of_both_families),
 		cmocka_unit_test(a_burst_comes_in_and_then_so_many_a_second),
