@@ -252,15 +252,30 @@ static void hello_late(struct wf_timer *timer)
 	     "took the connection and did not answer");
 }
 
-static void opened(void *ctx, struct wf_conn *conn)
+/* Wait for the next word of whoever has taken the connection. */
+static void await(struct wf_link *link)
 {
-	struct wf_link *link = wf_conn_owner(conn);
 	struct wf_engine *engine = link->engine;
 
-	(void)ctx;
 	wf_loop_timer(&engine->loop, &link->dial.timer,
 		      WF_MIN(engine->loop.now_ns + engine->options.lost_ns, until_ns(link)),
 		      hello_late);
+}
+
+static void connected(void *ctx, struct wf_conn *conn)
+{
+	struct wf_link *link = wf_conn_owner(conn);
+
+	(void)ctx;
+	/* A redial has a limit already, which is sooner. */
+	if (!link->redial.under_way)
+		await(link);
+}
+
+static void opened(void *ctx, struct wf_conn *conn)
+{
+	(void)ctx;
+	await(wf_conn_owner(conn));
 }
 
 /* End a link that was dialled to us and never came up, whose door has closed for good. */
@@ -713,6 +728,7 @@ static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 }
 
 const struct wf_door_events wf_dial_events = {
+	.connected = connected,
 	.opened = opened,
 	.refused = kept_out,
 	.message = message,

@@ -276,6 +276,8 @@ static void finish_dial(struct wf_door *door, struct wf_conn *conn)
 		end(door, conn, &e);
 		return;
 	}
+	if (!conn->stream.shaking)
+		door->config.events->connected(door->config.ctx, conn);
 	if (door->config.credentials && !shake(door, conn))
 		return;
 	conn->dialling = false;

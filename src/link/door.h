@@ -42,7 +42,9 @@ struct wf_conn;
 
 /* Upcalls of the door: only from wf_door_poll(), and never inside another function of the door. */
 struct wf_door_events {
-	/* A dial has come through. */
+	/* A dial has reached somebody, who may still have to prove himself. */
+	void (*connected)(void *ctx, struct wf_conn *conn);
+	/* A dial has come through, with its handshake. */
 	void (*opened)(void *ctx, struct wf_conn *conn);
 	/* @greet has come.  @conn may be closed inside. */
 	void (*message)(void *ctx, struct wf_conn *conn, const struct wf_greet *greet);

@@ -22,6 +22,12 @@ struct side {
 
 static struct side a, b;
 
+static void on_connected(void *ctx, struct wf_conn *conn)
+{
+	(void)ctx;
+	(void)conn;
+}
+
 static void on_opened(void *ctx, struct wf_conn *conn)
 {
 	struct side *s = ctx;
@@ -52,7 +58,8 @@ static void on_closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 
 static void open_side(struct side *s)
 {
-	static const struct wf_door_events events = { on_opened, on_message, NULL, on_closed };
+	static const struct wf_door_events events = { on_connected, on_opened, on_message, NULL,
+						     on_closed };
 	struct wf_door_config config = { .listen = "10.0.0.1:0", .events = &events, .ctx = s };
 
 	*s = (struct side){ 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links whose frames get keys of a new key file. */
+/* Nodes with a key: links whose frames get keys of a new key file, and handshakes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -212,6 +212,25 @@ static void links_of_far_peers_get_new_keys_by_one_redial(void **state)
 	wf_keys_use(NULL);
 }
 
+/* Node 1 forgets a connection whose first bytes are under way, and says so to nobody. */
+static void a_dial_whose_handshake_is_never_answered_is_made_again(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	wf_keys_use("sealed");
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_net_set_delay(far_ns, NULL);
+	wf_flight_ping(&f, 0, 1, 20 * S);
+	wf_world_pass(75 * WF_NS_PER_MS);
+	wf_world_forget_door(1, 0);
+	wf_flight_land(&f, 1, 10 * S);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+	wf_world_end();
+	wf_keys_use(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +238,7 @@ int main(void)
 		cmocka_unit_test(links_of_far_peers_get_new_keys_by_one_redial),
 		cmocka_unit_test(a_door_that_is_cut_changes_no_keys_of_the_epoch),
 		cmocka_unit_test(a_program_hears_of_its_keys_while_their_lock_is_free),
+		cmocka_unit_test(a_dial_whose_handshake_is_never_answered_is_made_again),
 	};
 
 	for (size_t i = 0; i < BIG; i++)

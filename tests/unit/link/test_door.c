@@ -33,7 +33,7 @@
 struct side {
 	struct wf_door *door;
 	struct wf_conn *conn; /* the last one opened or heard from */
-	int opened, messages, hellos, closed;
+	int connected, opened, messages, hellos, closed;
 	uint64_t next_number; /* beats must come as 0, 1, 2... */
 	bool disordered, told_for_nobody;
 	bool close_in_message, answer;
@@ -50,10 +50,20 @@ static uint64_t now_ns(void)
 	return (stop_ns ? stop_ns : wf_clock_now()) + leap_ns;
 }
 
+static void on_connected(void *ctx, struct wf_conn *conn)
+{
+	struct side *s = ctx;
+
+	s->connected++;
+	if (!wf_conn_dialled(conn))
+		s->told_for_nobody = true;
+}
+
 static void on_opened(void *ctx, struct wf_conn *conn)
 {
 	struct side *s = ctx;
 
+	assert_true(s->connected > s->opened);
 	s->opened++;
 	s->conn = conn;
 	if (!wf_conn_dialled(conn))
@@ -99,7 +109,8 @@ static void on_refused(void *ctx, struct wf_conn *conn, const struct wf_error *e
 	wf_conn_close(conn); /* it was left before anybody asked whose it is */
 }
 
-static const struct wf_door_events events = { on_opened, on_message, on_refused, on_closed };
+static const struct wf_door_events events = { on_connected, on_opened, on_message, on_refused,
+					      on_closed };
 
 static void open_side(struct side *s, const char *listen)
 {
