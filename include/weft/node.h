@@ -29,7 +29,7 @@ enum weft_mode {
 
 /* Claims about peers and about what is said to them; weft_security(7).  Nothing lowers them. */
 enum weft_security {
-	WEFT_SECURITY_NONE = 0,  /* SEALED where a key or certificate is named, else loopback only */
+	WEFT_SECURITY_NONE = 0,  /* SEALED with a key or certificate, else listens on loopback only */
 	WEFT_SECURITY_OPEN = 1,  /* nothing is claimed, and every address is allowed */
 	WEFT_SECURITY_KEYED = 2, /* peers are proven, all is sealed but the bodies of tensors */
 	WEFT_SECURITY_SEALED = 3 /* peers are proven, and all is sealed */
