@@ -313,7 +313,8 @@ static void closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 
 /*
  * Take over the peer's hello, which came by @conn; -EPROTO with a sentence if we can't work with
- * it.  -EXDEV: another worker of this node, *@home, has the peer; nothing was done.
+ * it.  -EXDEV: another worker of this node, *@home, has the peer; the hello and the link's secret
+ * are kept, and the link is not greeted.
  */
 static int accept_hello(struct wf_link *link, const struct wf_conn *conn,
 			const struct wf_greet_hello *hello, struct wf_engine **home,

@@ -46,8 +46,10 @@ void wf_doorbell_wake(struct wf_doorbell *bell);
 void wf_doorbell_forked(struct wf_doorbell *bell);
 
 /*
- * Open a peer's bell.  Takes both descriptors in any case.  -EBADMSG: they are no bell, or might
- * block or crash us.
+ * Open a peer's bell.  Takes both descriptors in any case.  -EBADMSG: they are no bell, or block or
+ * crash whoever uses them.  Whether writes block is a matter of the peer's copy as well: it can
+ * clear O_NONBLOCK later, and stop the worker that rings.  A process of one user can do that by a
+ * signal, too.
  */
 int wf_remote_doorbell_open(int bell_fd, int page_fd, struct wf_remote_doorbell **remote_doorbell);
 void wf_remote_doorbell_close(struct wf_remote_doorbell *remote_doorbell); /* accepts NULL */

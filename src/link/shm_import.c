@@ -20,7 +20,7 @@ struct wf_shm_imported {
 };
 
 struct wf_shm_import {
-	struct wf_list node; /* place in worker->importers */
+	struct wf_list node; /* place in engine->shm_imports */
 	struct wf_engine *engine;
 	struct wf_link *link; /* NULL: the link is over */
 	unsigned refs;       /* by the link while the peer lives, and by each hold */

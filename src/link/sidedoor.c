@@ -69,8 +69,8 @@ struct wf_sidedoor {
 	int leases_fd; /* page of our leases; -1: none is shown */
 };
 
-/* A packet, and the descriptors that came with it. */
-struct outgoing {
+/* A packet that has come, with its descriptors; those from @taken on are still to be closed. */
+struct incoming {
 	struct wf_side_packet packet;
 	int fds[WF_SOCKET_FDS_MAX];
 	unsigned fd_count, taken;
@@ -257,28 +257,28 @@ void wf_sidedoor_tell(struct wf_link *link)
 
 /* Packets that come in. */
 
-static int take_fd(struct outgoing *outgoing)
+static int take_fd(struct incoming *incoming)
 {
-	return outgoing->fds[outgoing->taken++];
+	return incoming->fds[incoming->taken++];
 }
 
-static void drop_fds(struct outgoing *outgoing)
+static void drop_fds(struct incoming *incoming)
 {
-	while (outgoing->taken < outgoing->fd_count)
-		(void)close(take_fd(outgoing));
+	while (incoming->taken < incoming->fd_count)
+		(void)close(take_fd(incoming));
 }
 
-static void take_rails(struct wf_neighbour *n, struct outgoing *outgoing)
+static void take_rails(struct wf_neighbour *n, struct incoming *incoming)
 {
-	const struct wf_side_packet *p = &outgoing->packet;
+	const struct wf_side_packet *p = &incoming->packet;
 
 	drop_rails(n);
 	n->rails = calloc(p->rail_count, sizeof(*n->rails));
 	if (!n->rails)
-		return; /* descriptors are dropped with the outgoing body; the rails stay unknown */
+		return; /* the rails stay unknown, and the caller closes the descriptors */
 	for (uint32_t i = 0; i < p->rail_count; i++) {
 		n->rails[i].told = p->rails[i];
-		n->rails[i].gate = p->rails[i].gate ? take_fd(outgoing) : -1;
+		n->rails[i].gate = p->rails[i].gate ? take_fd(incoming) : -1;
 	}
 	n->rail_count = p->rail_count;
 }
@@ -319,15 +319,15 @@ static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 }
 
 /* Take the first packet of the peer of n->link.  Returns as judge(). */
-static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
+static bool take_meet(struct wf_neighbour *n, struct incoming *incoming)
 {
-	const struct wf_side_packet *p = &outgoing->packet;
+	const struct wf_side_packet *p = &incoming->packet;
 	struct wf_link *link = n->link;
 	struct wf_engine *engine = link->engine;
 	bool settled = judge(n, p);
 
 	if (p->bell) {
-		int bell = take_fd(outgoing), page = take_fd(outgoing);
+		int bell = take_fd(incoming), page = take_fd(incoming);
 
 		wf_remote_doorbell_close(link->side.remote_doorbell);
 		if (wf_remote_doorbell_open(bell, page, &link->side.remote_doorbell))
@@ -335,8 +335,8 @@ static bool take_meet(struct wf_neighbour *n, struct outgoing *outgoing)
 	}
 	close_fd(&n->leases_fd);
 	if (p->lends)
-		n->leases_fd = take_fd(outgoing);
-	take_rails(n, outgoing);
+		n->leases_fd = take_fd(incoming);
+	take_rails(n, incoming);
 	/* The watch on the process is a help, not a need: without it the door tells its end. */
 	if (link->side.host || n->who.pid_fd < 0)
 		return settled;
@@ -359,9 +359,9 @@ static bool is_between(const struct wf_link *link, const struct wf_side_packet *
  * Enter a stranger as the neighbour of the link that its first packet names.  False: there is no
  * such link.
  */
-static bool enter(struct wf_neighbour *n, struct outgoing *outgoing)
+static bool enter(struct wf_neighbour *n, struct incoming *incoming)
 {
-	const struct wf_side_packet *p = &outgoing->packet;
+	const struct wf_side_packet *p = &incoming->packet;
 	struct wf_sidedoor *d = n->door;
 	struct wf_link *link = wf_table_get(&d->engine->links, p->peer_link);
 
@@ -374,7 +374,7 @@ static bool enter(struct wf_neighbour *n, struct outgoing *outgoing)
 	d->stranger_count--;
 	n->link = link;
 	link->side.neighbour = n;
-	take_meet(n, outgoing);
+	take_meet(n, incoming);
 	if (send_meet(n))
 		lose(link, "its side door takes nothing");
 	return true;
@@ -388,19 +388,19 @@ static struct slabs *slabs_of(struct wf_neighbour *n)
 	return n->slabs;
 }
 
-static void keep_slab(struct wf_neighbour *n, struct outgoing *outgoing)
+static void keep_slab(struct wf_neighbour *n, struct incoming *incoming)
 {
 	struct slabs *s = slabs_of(n);
 
 	if (!s)
-		return; /* the descriptor is dropped with the outgoing body, and the body is pulled */
+		return; /* the body is pulled, and the caller closes the descriptor */
 	/* A slab that was never asked for makes room: its body is pulled. */
 	if (s->come_count == SLABS_MAX) {
 		close_fd(&s->come[0].fd);
 		memmove(s->come, s->come + 1, sizeof(s->come) - sizeof(s->come[0]));
 		s->come_count--;
 	}
-	s->come[s->come_count++] = (struct slab){ outgoing->packet.file, take_fd(outgoing) };
+	s->come[s->come_count++] = (struct slab){ incoming->packet.file, take_fd(incoming) };
 }
 
 static void forget_lent(struct slabs *s, uint64_t file)
@@ -411,66 +411,66 @@ static void forget_lent(struct slabs *s, uint64_t file)
 }
 
 /* Take a packet of the peer of n->link.  Returns NULL, or what is wrong with the packet. */
-static const char *take(struct wf_neighbour *n, struct outgoing *outgoing)
+static const char *take(struct wf_neighbour *n, struct incoming *incoming)
 {
 	struct wf_link *link = n->link;
 	bool settled;
 
-	switch (outgoing->packet.kind) {
+	switch (incoming->packet.kind) {
 	case WF_SIDE_MEET:
-		if (!n->awaited || !is_between(link, &outgoing->packet))
+		if (!n->awaited || !is_between(link, &incoming->packet))
 			return "another answers at its side door";
 		n->awaited = false;
 		wf_timer_stop(&link->engine->loop.timers, &n->timer);
-		settled = take_meet(n, outgoing);
+		settled = take_meet(n, incoming);
 		if (n->holds_rails)
 			n->door->events->settled(link, settled);
 		return NULL;
 	case WF_SIDE_RAILS:
-		take_rails(n, outgoing);
+		take_rails(n, incoming);
 		return NULL;
 	case WF_SIDE_SLAB:
-		keep_slab(n, outgoing);
+		keep_slab(n, incoming);
 		return NULL;
 	case WF_SIDE_DROPPED:
-		forget_lent(n->slabs, outgoing->packet.file);
+		forget_lent(n->slabs, incoming->packet.file);
 		return NULL;
 	}
 	return "it breaks the protocol of side doors";
 }
 
 /* Receive one packet.  -EAGAIN: there is none. */
-static int receive(struct wf_neighbour *n, struct outgoing *outgoing)
+static int receive(struct wf_neighbour *n, struct incoming *incoming)
 {
 	uint8_t bytes[WF_SIDE_BYTES_MAX];
-	ssize_t got = wf_socket_receive(n->socket, bytes, sizeof(bytes), outgoing->fds,
-					&outgoing->fd_count);
+	ssize_t got = wf_socket_receive(n->socket, bytes, sizeof(bytes), incoming->fds,
+					&incoming->fd_count);
 	int err;
 
-	outgoing->taken = 0;
+	incoming->taken = 0;
 	if (got <= 0) {
-		outgoing->fd_count = 0;
+		incoming->fd_count = 0;
 		return got ? (int)got : -ECONNRESET;
 	}
-	err = wf_side_get(bytes, (size_t)got, &outgoing->packet, NULL);
-	if (!err && wf_side_fds(&outgoing->packet) != outgoing->fd_count)
+	err = wf_side_get(bytes, (size_t)got, &incoming->packet, NULL);
+	if (!err && wf_side_fds(&incoming->packet) != incoming->fd_count)
 		err = -EBADMSG;
 	if (err)
-		drop_fds(outgoing);
+		drop_fds(incoming);
 	return err;
 }
 
 static void hear_stranger(struct wf_neighbour *n)
 {
-	struct outgoing outgoing;
-	int err = receive(n, &outgoing);
+	struct incoming incoming;
+	int err = receive(n, &incoming);
 
 	if (err == -EAGAIN)
 		return;
-	if (err || !enter(n, &outgoing))
+	if (err || !enter(n, &incoming))
 		bury(n);
 	if (!err)
-		drop_fds(&outgoing);
+		drop_fds(&incoming);
 }
 
 /* Take the packets of @n, which may be gone after this. */
@@ -480,14 +480,14 @@ static void hear(struct wf_neighbour *n)
 
 	for (int i = 0; i < PACKETS_MAX && link->side.neighbour == n; i++) {
 		const char *wrong = NULL;
-		struct outgoing outgoing;
-		int err = receive(n, &outgoing);
+		struct incoming incoming;
+		int err = receive(n, &incoming);
 
 		if (err == -EAGAIN)
 			break;
 		if (!err)
-			wrong = take(n, &outgoing);
-		drop_fds(&outgoing);
+			wrong = take(n, &incoming);
+		drop_fds(&incoming);
 		if (err)
 			wrong = err == -ECONNRESET ? "its side door has closed"
 						   : "its side door can't be read";
