@@ -14,6 +14,7 @@ _Static_assert(WF_RECORD_SUMS_BYTES_MAX <= WF_MESSAGE_COPY_BYTES_MAX, "sums are 
 struct wf_message_copy {
 	struct wf_message message;
 	struct wf_link *link; /* a reference, once posted */
+	bool charged;         /* the peer's account pays for the copy */
 	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
 };
 
@@ -22,7 +23,8 @@ static void sent(struct wf_message *m, const struct wf_error *e)
 	struct wf_message_copy *copy = WF_CONTAINER(m, struct wf_message_copy, message);
 
 	(void)e;
-	wf_ledger_discharge(copy->link, WF_LEDGER_OWED, sizeof(*copy));
+	if (copy->charged)
+		wf_ledger_discharge(copy->link, WF_LEDGER_OWED, sizeof(*copy));
 	wf_link_put(copy->link);
 	free(copy);
 }
@@ -37,13 +39,12 @@ void wf_message_copy_free(struct wf_message_copy *copy)
 	free(copy);
 }
 
-void wf_message_copy_post(struct wf_message_copy *copy, struct wf_link *link, uint8_t priority,
-			  uint8_t type, const uint8_t *bytes, size_t count)
+static void post(struct wf_message_copy *copy, struct wf_link *link, uint8_t priority, uint8_t type,
+		 const uint8_t *bytes, size_t count)
 {
 	assert(count <= sizeof(copy->bytes));
 	copy->link = link;
 	wf_link_get(link);
-	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*copy));
 	memcpy(copy->bytes, bytes, count);
 	copy->message.type = type;
 	copy->message.priority = priority;
@@ -51,6 +52,14 @@ void wf_message_copy_post(struct wf_message_copy *copy, struct wf_link *link, ui
 	copy->message.head_bytes = count;
 	copy->message.sent = sent;
 	wf_link_post(link, &copy->message);
+}
+
+void wf_message_copy_post(struct wf_message_copy *copy, struct wf_link *link, uint8_t priority,
+			  uint8_t type, const uint8_t *bytes, size_t count)
+{
+	copy->charged = true;
+	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*copy));
+	post(copy, link, priority, type, bytes, count);
 }
 
 int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
@@ -61,6 +70,17 @@ int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
 	if (!copy)
 		return -ENOMEM;
 	wf_message_copy_post(copy, link, priority, type, bytes, count);
+	return 0;
+}
+
+int wf_message_post_own(struct wf_link *link, uint8_t priority, uint8_t type, const uint8_t *bytes,
+			size_t count)
+{
+	struct wf_message_copy *copy = wf_message_copy_new();
+
+	if (!copy)
+		return -ENOMEM;
+	post(copy, link, priority, type, bytes, count);
 	return 0;
 }
 

@@ -71,6 +71,13 @@ void wf_message_copy_free(struct wf_message_copy *copy);
 int wf_message_post_copy(struct wf_link *link, uint8_t priority, uint8_t type,
 			 const uint8_t *bytes, size_t count);
 
+/*
+ * Post a copy of a record that an operation of this node's program causes, for which the peer is
+ * not charged.  -ENOMEM: nothing was posted.
+ */
+int wf_message_post_own(struct wf_link *link, uint8_t priority, uint8_t type, const uint8_t *bytes,
+			size_t count);
+
 /* Post a small record (wire/record.h), as wf_message_post_copy() does. */
 int wf_message_post_small(struct wf_link *link, uint8_t priority, uint8_t type, uint64_t id,
 			  uint64_t other, uint8_t status);

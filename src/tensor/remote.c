@@ -86,7 +86,7 @@ static int ask_for(struct wf_remotes *r, struct wf_link *link, const struct wf_r
 	wf_access_ask_put(&w, &(struct wf_access_ask){ .id = ask->id, .window = remote->name,
 						       .at = at, .bytes = bytes,
 						       .flags = (uint8_t)flags });
-	err = wf_message_post_copy(link, 0, WF_RECORD_ASK, room, sizeof(room));
+	err = wf_message_post_own(link, 0, WF_RECORD_ASK, room, sizeof(room));
 	if (err)
 		wf_remote_unask(ask);
 	return err;

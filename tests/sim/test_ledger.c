@@ -20,6 +20,7 @@
 #define KEY_BYTES 1000
 #define CALLS 2000
 #define SIDE (512 * KIB) /* half of WEFT_PEER_BYTES as these tests set it */
+#define ASKS 1000 /* asks for windows, of which most wait for credit */
 
 static struct wf_flight sends[TENSORS], receives[TENSORS], calls[CALLS], one;
 static void *held[CALLS];
@@ -187,7 +188,8 @@ static struct weft_remote *import_window(uint8_t *memory, struct weft_window **w
 	size_t bytes = sizeof(descriptor);
 	struct weft_remote *remote;
 
-	assert_int_equal(weft_window_open(wf_world_node(1), memory, 1, WEFT_WINDOW_WRITE, window), 0);
+	assert_int_equal(weft_window_open(wf_world_node(1), memory, 1,
+					  WEFT_WINDOW_READ | WEFT_WINDOW_WRITE, window), 0);
 	assert_int_equal(weft_window_describe(*window, descriptor, &bytes), 0);
 	assert_int_equal(weft_window_import(wf_world_peer(0, 1), descriptor, bytes, &remote), 0);
 	return remote;
@@ -298,6 +300,64 @@ static void strangers_that_are_gone_leave_room_for_those_that_are_there(void **s
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Have node @number take nothing that comes, and give no credit for more, or do so again. */
+static void set_deaf(unsigned number, bool deaf)
+{
+	if (deaf)
+		wf_ledger_charge(wf_world_link(number), WF_LEDGER_RECEIVED, GIB);
+	else
+		wf_ledger_discharge(wf_world_link(number), WF_LEDGER_RECEIVED, GIB);
+}
+
+/* Returns the bytes that the peer of @link is charged for besides frames under way. */
+static uint64_t owed_beside_frames(const struct wf_link *link)
+{
+	uint64_t bytes = link->account.bytes[WF_LEDGER_OWED];
+
+	WF_LIST_EACH(node, &link->out.frames)
+		bytes -= link->engine->frame_bytes;
+	return bytes;
+}
+
+static void a_peer_is_not_charged_for_what_is_asked_of_it(void **state)
+{
+	static struct weft_remote *remotes[ASKS];
+	static uint8_t memory = 1, got;
+	const struct weft_block block = { .local = &got, .bytes = 1 };
+	const struct wf_link *link;
+	struct weft_window *window;
+	uint64_t before;
+
+	(void)state;
+	open_world();
+	/* The answers do not matter: windows but the last close before they are asked for. */
+	for (unsigned i = 0; i < ASKS; i++) {
+		if (i)
+			assert_int_equal(weft_window_close(window), 0);
+		remotes[i] = import_window(&memory, &window);
+	}
+	link = wf_world_link(0);
+	before = owed_beside_frames(link);
+	set_deaf(1, true);
+	for (unsigned i = 0; i < ASKS; i++) {
+		struct weft_access_options options = WEFT_ACCESS_OPTIONS_INIT;
+
+		options.op = wf_flight_begin(&calls[i], 50 * S);
+		assert_int_equal(weft_get(remotes[i], &block, 1, &options, &calls[i].op), 0);
+	}
+	wf_world_pass(S);
+	assert_true(link->out.waiting);
+	assert_int_equal(owed_beside_frames(link), before);
+
+	set_deaf(1, false);
+	wf_flight_land(calls, ASKS, 10 * S);
+	wf_flight_free(calls, ASKS);
+	for (unsigned i = 0; i < ASKS; i++)
+		weft_remote_close(remotes[i]);
+	assert_int_equal(weft_window_close(window), 0);
+	wf_world_end();
+}
+
 /* A frame's records may come to keep sixteen times its bytes, more than the least bound. */
 static void a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_are(void **state)
 {
@@ -326,6 +386,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_ended_gives_its_room_back),
 		cmocka_unit_test(offers_of_a_dead_peer_are_no_longer_charged),
 		cmocka_unit_test(strangers_that_are_gone_leave_room_for_those_that_are_there),
+		cmocka_unit_test(a_peer_is_not_charged_for_what_is_asked_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
