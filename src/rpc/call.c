@@ -455,6 +455,16 @@ static int take_grant(void *ctx, struct wf_link *link, const struct wf_record *r
 	return 0;
 }
 
+/* Drop the reply to a call that has ended.  -EBADMSG, -ENOMEM: as wf_answer_late(). */
+static int drop_late(struct wf_calls *calls, struct wf_link *link, const struct wf_record_reply *r)
+{
+	int err = r->body.way == WF_BODY_PULL ? wf_answer_late(link, &r->body) : 0;
+
+	if (!err)
+		wf_counters_add(&calls->transfer->engine->counters.late_dropped, 1);
+	return err;
+}
+
 static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
 	struct wf_calls *calls = ctx;
@@ -466,17 +476,12 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 
 	if (wf_record_reply_get(record->bytes, record->count, &r))
 		return -EBADMSG;
+	call = find(calls, link, r.call);
+	if (!call || call->run.reply != WF_CALL_OWED)
+		return drop_late(calls, link, &r);
 	err = r.body.way == WF_BODY_PULL ? wf_answer_open(link, &r.body, &answer) : 0;
 	if (err)
 		return err;
-	call = find(calls, link, r.call);
-	if (!call || call->run.reply != WF_CALL_OWED) {
-		/* The deadline was first. */
-		if (answer)
-			wf_answer_pulled(answer, link, WEFT_CANCELLED);
-		wf_counters_add(&calls->transfer->engine->counters.late_dropped, 1);
-		return 0;
-	}
 	err = call->stream && (r.body.way != WF_BODY_NONE || r.attachments) ? -EBADMSG
 									    : note_all(call, &r);
 	if (!err && r.attachments)

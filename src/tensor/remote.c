@@ -111,16 +111,13 @@ int wf_remote_lend(struct wf_remotes *r, struct wf_link *link, const struct wf_r
 
 	if (wf_access_lend_get(record->bytes, record->count, &lend))
 		return -EBADMSG;
+	ask = find_ask(r, link, lend.id, false);
+	if (!ask)
+		return lend.status == WEFT_OK ? wf_answer_late(link, &lend.body) : 0;
 	if (lend.status == WEFT_OK) {
 		err = wf_answer_open(link, &lend.body, &answer);
 		if (err)
 			return err;
-	}
-	ask = find_ask(r, link, lend.id, false);
-	if (!ask) {
-		if (answer)
-			wf_answer_pulled(answer, link, WEFT_CANCELLED);
-		return 0;
 	}
 	wf_remote_unask(ask);
 	if (!answer)

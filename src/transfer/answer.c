@@ -66,14 +66,19 @@ int wf_answer_open(struct wf_link *link, const struct wf_body *body, struct wf_a
 	return 0;
 }
 
+/*
+ * Would the answer to an offer be more of what the peer does not take?  Then the offer is to come
+ * again.  One end of a link at most takes the other for a stranger, so that both never wait.
+ */
+static bool must_wait(const struct wf_link *link)
+{
+	return link->account.stranger && wf_ledger_owes_most(link);
+}
+
 int wf_answer_meet(struct wf_link *link, const struct wf_body *body, struct wf_answer **answer)
 {
 	*answer = NULL;
-	/*
-	 * The answer to an offer would be more of what the peer does not take: let it come again.
-	 * One end of a link at most takes the other for a stranger, so that both never wait.
-	 */
-	if (wf_body_is_offer(body) && link->account.stranger && wf_ledger_owes_most(link))
+	if (wf_body_is_offer(body) && must_wait(link))
 		return -ENOMEM;
 	link->yields.urgent_ns[body->priority] = link->engine->loop.now_ns;
 	if (body->way == WF_BODY_EAGER && !wf_eager_credit_use(link, body->bytes))
@@ -118,6 +123,16 @@ void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_statu
 		.sent = pulled_sent,
 	};
 	wf_link_post(link, &a->message);
+}
+
+int wf_answer_late(struct wf_link *link, const struct wf_body *body)
+{
+	struct wf_answer *a;
+	int err = must_wait(link) ? -ENOMEM : wf_answer_open(link, body, &a);
+
+	if (!err)
+		wf_answer_pulled(a, link, WEFT_CANCELLED);
+	return err;
 }
 
 static void withdrawn_sent(struct wf_message_control *c, const struct wf_error *e)

@@ -77,6 +77,13 @@ void wf_answer_refuse(struct wf_link *link, const struct wf_body *body, struct w
 /* Tell the peer that the offer is used up: well, or why not.  Takes @answer. */
 void wf_answer_pulled(struct wf_answer *answer, struct wf_link *link, enum weft_status status);
 
+/*
+ * Refuse the offer of @body, which comes when nobody waits for it any more, or was never asked for.
+ * -EBADMSG: the same offer is not over yet.  -ENOMEM: nothing was done, and the offer is to come
+ * again.
+ */
+int wf_answer_late(struct wf_link *link, const struct wf_body *body);
+
 /* Tell the peer that its offer is no longer read, as it has asked.  Takes @answer. */
 void wf_answer_withdrawn(struct wf_answer *answer, struct wf_link *link);
 

@@ -111,6 +111,23 @@ def deaf_asks(field):
     return deaf(field, records, 'records')
 
 
+def from_nowhere(number):
+    """A body that nobody reads, as it is refused."""
+    return frames.pull(16, number, 9, 0, 7)
+
+
+@attack('refusals of loans that nobody asked for and that are never taken stay few', quick=1.5)
+def deaf_lends(field):
+    return deaf(field, (frames.record(frames.LEND, frames.lend(n, body=from_nowhere(n)))
+                        for n in itertools.count(1)), 'loans')
+
+
+@attack('refusals of replies to no call and that are never taken stay few', quick=False)
+def deaf_replies(field):
+    return deaf(field, (frames.record(frames.REPLY, frames.reply(n, body=from_nowhere(n)))
+                        for n in itertools.count(1)), 'replies')
+
+
 @attack('refusals of offers in a step that is over and that are never taken stay few', quick=False)
 def deaf_offers(field):
     offers = (frames.offered_tensor(7, b'k', n) for n in itertools.count(1))

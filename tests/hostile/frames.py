@@ -169,12 +169,13 @@ def call(number, service, method, content=b'', *, body=None, left_ns=NO_DEADLINE
 
 
 def reply(number, status=0, executed=2, flags=0, content=b'', *, text=b'', attachments=0,
-          initial=b'', trailing=b'', details=b''):
+          initial=b'', trailing=b'', details=b'', body=None):
     """A REPLY."""
+    if body is None:
+        body = no_body() if status else eager(len(content))
     return (struct.pack('<QBBHHHIII', number, status, executed, flags, len(text), attachments,
                         len(initial), len(trailing), len(details)) +
-            (no_body() if status else eager(len(content))) + text + initial + trailing +
-            details + (b'' if status else content))
+            body + text + initial + trailing + details + (b'' if status else content))
 
 
 def stream_message(number, content=b'', flags=0, attachments=0, metadata=b'', body=None):

@@ -14,6 +14,8 @@
 #include "link/link.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
+#include "wire/access.h"
+#include "wire/record_call.h"
 
 #define S WF_NS_PER_S
 #define TENSORS 4000
@@ -21,6 +23,7 @@
 #define CALLS 2000
 #define SIDE (512 * KIB) /* half of WEFT_PEER_BYTES as these tests set it */
 #define ASKS 1000 /* asks for windows, of which most wait for credit */
+#define RECORDS 10000 /* records whose answers take several times that half */
 
 static struct wf_flight sends[TENSORS], receives[TENSORS], calls[CALLS], one;
 static void *held[CALLS];
@@ -309,6 +312,81 @@ static void set_deaf(unsigned number, bool deaf)
 		wf_ledger_discharge(wf_world_link(number), WF_LEDGER_RECEIVED, GIB);
 }
 
+/* Send the record of @type that @w has written over @bytes to node 1, as no program does. */
+static void forge(uint8_t type, const uint8_t *bytes, const struct wf_bytes_writer *w)
+{
+	assert_int_equal(wf_message_post_own(wf_world_link(0), 0, type, bytes,
+					     (size_t)(w->at - bytes)), 0);
+}
+
+static struct wf_body body_of_offer(uint64_t offer)
+{
+	return (struct wf_body){ .way = WF_BODY_PULL, .bytes = 16, .offer = offer, .epoch = 9 };
+}
+
+static void forge_lend(uint64_t n)
+{
+	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+
+	wf_access_lend_put(&w, &(struct wf_access_lend){ .id = n, .body = body_of_offer(n) });
+	forge(WF_RECORD_LEND, bytes, &w);
+}
+
+static void forge_reply(uint64_t n)
+{
+	uint8_t bytes[WF_MESSAGE_COPY_BYTES_MAX];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+
+	wf_record_reply_put(&w, &(struct wf_record_reply){ .call = n, .body = body_of_offer(n),
+							   .executed = WEFT_EXECUTED_YES });
+	forge(WF_RECORD_REPLY, bytes, &w);
+}
+
+static void forge_many(void (*forge_one)(uint64_t n), unsigned count)
+{
+	set_deaf(0, true);
+	for (unsigned n = 1; n <= count; n++)
+		forge_one(n);
+	wf_world_pass(2 * S);
+}
+
+static void assert_stranger_is_held(void (*forge_one)(uint64_t n))
+{
+	uint64_t before = kept(1);
+
+	assert_true(wf_world_link(1)->account.stranger);
+	forge_many(forge_one, RECORDS);
+	assert_true(kept(1) > before + SIDE / 4);
+	assert_true(kept(1) < before + SIDE + 64 * KIB);
+
+	/* What was held back comes, and is answered, as soon as answers are taken. */
+	set_deaf(0, false);
+	wf_flight_ping(&one, 0, 1, 20 * S);
+	wf_flight_land(&one, 1, 20 * S);
+	assert_int_equal(one.status, WEFT_OK);
+	wf_flight_free(&one, 1);
+	wf_world_pass(S);
+	assert_true(kept(1) <= before);
+	wf_world_end();
+}
+
+static void a_stranger_that_takes_no_answers_lends_no_more_than_its_account_has_room_for(
+	void **state)
+{
+	(void)state;
+	open_world();
+	assert_stranger_is_held(forge_lend);
+}
+
+static void a_stranger_that_takes_no_answers_replies_no_more_than_its_account_has_room_for(
+	void **state)
+{
+	(void)state;
+	open_world();
+	assert_stranger_is_held(forge_reply);
+}
+
 /* Returns the bytes that the peer of @link is charged for besides frames under way. */
 static uint64_t owed_beside_frames(const struct wf_link *link)
 {
@@ -386,6 +464,10 @@ int main(void)
 		cmocka_unit_test(a_call_that_ended_gives_its_room_back),
 		cmocka_unit_test(offers_of_a_dead_peer_are_no_longer_charged),
 		cmocka_unit_test(strangers_that_are_gone_leave_room_for_those_that_are_there),
+		cmocka_unit_test(
+			a_stranger_that_takes_no_answers_lends_no_more_than_its_account_has_room_for),
+		cmocka_unit_test(
+			a_stranger_that_takes_no_answers_replies_no_more_than_its_account_has_room_for),
 		cmocka_unit_test(a_peer_is_not_charged_for_what_is_asked_of_it),
 	};
 
