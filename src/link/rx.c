@@ -30,13 +30,15 @@ static bool too_early(const struct wf_link *link, const struct wf_unpack *unpack
 
 /*
  * Does a record of @type cause one that goes back, whatever the program does?  Those about windows
- * are let in from a peer that somebody here has named, or two nodes might wait for each other.
+ * and lanes are let in from a peer that somebody here has named, or two nodes might wait for each
+ * other.  Offers, which other records bring, are looked at where they are answered (answer.h).
  */
 static bool is_answered(const struct wf_link *link, uint8_t type)
 {
 	return type == WF_RECORD_CALL || type == WF_RECORD_ECHO || type == WF_RECORD_RESUME ||
 	       type == WF_RECORD_SEAL || type == WF_RECORD_SEALED ||
-	       (link->account.stranger && (type == WF_RECORD_ASK || type == WF_RECORD_PUSH));
+	       (link->account.stranger && (type == WF_RECORD_ASK || type == WF_RECORD_PUSH ||
+					   type == WF_RECORD_SPREAD));
 }
 
 /*

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "core/rma.h"
+#include "core/worker.h"
 #include "link/engine.h"
 #include "link/ledger.h"
 #include "link/link.h"
@@ -387,6 +389,65 @@ static void a_stranger_that_takes_no_answers_replies_no_more_than_its_account_ha
 	assert_stranger_is_held(forge_reply);
 }
 
+static struct weft_remote *read_remote;
+
+/* Ask for lanes to the loan that node 0 reads, each time for another pull. */
+static void forge_spread(uint64_t n)
+{
+	uint8_t bytes[WF_RECORD_SMALL_BYTES];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+
+	wf_record_small_put(&w, &(struct wf_record_small){
+		.id = read_remote->remote.body.offer, .other = n });
+	forge(WF_RECORD_SPREAD, bytes, &w);
+}
+
+static bool has_lane(void *arg)
+{
+	(void)arg;
+	return wf_lane_count(wf_world_link(0)) == 1 && wf_lane_count(wf_world_link(1)) == 1;
+}
+
+static void a_stranger_that_takes_no_answers_hears_of_lanes_as_far_as_its_account_has_room(
+	void **state)
+{
+	struct weft_access_options options = WEFT_ACCESS_OPTIONS_INIT;
+	static uint8_t memory = 1, got;
+	const struct weft_block block = { .local = &got, .bytes = 1 };
+	uint8_t descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
+	size_t bytes = sizeof(descriptor);
+	struct weft_window *window;
+	uint64_t before;
+
+	(void)state;
+	setenv("WEFT_PEER_BYTES", "1M", 1);
+	wf_world_open(WF_WORLD_LANES, 2, NULL);
+	wf_world_connect(0, 1);
+	assert_true(wf_world_run(has_lane, NULL, 10 * S));
+	assert_int_equal(weft_window_open(wf_world_node(1), &memory, 1, WEFT_WINDOW_READ, &window),
+			 0);
+	assert_int_equal(weft_window_describe(window, descriptor, &bytes), 0);
+	assert_int_equal(weft_window_import(wf_world_peer(0, 1), descriptor, bytes, &read_remote),
+			 0);
+	options.op = wf_flight_begin(&one, 5 * S);
+	assert_int_equal(weft_get(read_remote, &block, 1, &options, &one.op), 0);
+	wf_flight_land(&one, 1, 5 * S);
+	assert_int_equal(one.status, WEFT_OK);
+	wf_flight_free(&one, 1);
+
+	assert_true(wf_world_link(1)->account.stranger);
+	before = kept(1);
+	forge_many(forge_spread, RECORDS);
+	assert_true(kept(1) > before + SIDE / 4);
+	assert_true(kept(1) < before + SIDE + 64 * KIB);
+
+	set_deaf(0, false);
+	weft_remote_close(read_remote);
+	wf_world_pass(5 * S);
+	assert_int_equal(weft_window_close(window), 0);
+	wf_world_end();
+}
+
 /* Returns the bytes that the peer of @link is charged for besides frames under way. */
 static uint64_t owed_beside_frames(const struct wf_link *link)
 {
@@ -468,6 +529,8 @@ int main(void)
 			a_stranger_that_takes_no_answers_lends_no_more_than_its_account_has_room_for),
 		cmocka_unit_test(
 			a_stranger_that_takes_no_answers_replies_no_more_than_its_account_has_room_for),
+		cmocka_unit_test(
+			a_stranger_that_takes_no_answers_hears_of_lanes_as_far_as_its_account_has_room),
 		cmocka_unit_test(a_peer_is_not_charged_for_what_is_asked_of_it),
 	};
 
