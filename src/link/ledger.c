@@ -8,6 +8,13 @@
  */
 #define KEPT_PER_BYTE 16
 
+/*
+ * Times its bound, and least bytes, of the owed side that are too many: a peer with so much takes
+ * no answers.  16 MiB are some 60,000, more than an honest peer causes in a turn.  Not tuned.
+ */
+#define OVERDRAWN_TIMES 4
+#define OVERDRAWN_LEAST_BYTES (16 * MIB)
+
 /* Share of the owed side for calls: an eighth is left to refusals and to answers under way. */
 #define CALLS_PART(bytes) ((bytes) - (bytes) / 8)
 
@@ -54,6 +61,12 @@ uint64_t wf_ledger_bound(const struct wf_link *link)
 bool wf_ledger_owes_most(const struct wf_link *link)
 {
 	return !wf_ledger_has_room(link, WF_LEDGER_OWED);
+}
+
+bool wf_ledger_is_overdrawn(const struct wf_link *link)
+{
+	return link->account.bytes[WF_LEDGER_OWED] >
+	       WF_MAX(OVERDRAWN_TIMES * wf_ledger_bound(link), (uint64_t)OVERDRAWN_LEAST_BYTES);
 }
 
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)

@@ -15,7 +15,9 @@
  *   own records free these, so they must go on coming: credit does not depend
  *   on this side.  Short of the bound calls are refused with
  *   RESOURCE_EXHAUSTED; at the bound records that would be answered are not
- *   taken.
+ *   taken.  Of a peer that somebody here has named some of these are taken
+ *   nevertheless, or two nodes might wait for each other: it is dead when the
+ *   side holds four times its bound, and 16 MiB at least.
  *
  * So nothing that was confirmed is ever dropped, and neither side can lock the other up.
  *
@@ -58,6 +60,12 @@ uint64_t wf_ledger_bound(const struct wf_link *link);
 
 /* Is as much kept for the peer of @link to take as may be? */
 bool wf_ledger_owes_most(const struct wf_link *link);
+
+/*
+ * Is far more kept for the peer of @link to take than may be, because records that are answered
+ * were taken of it nevertheless?
+ */
+bool wf_ledger_is_overdrawn(const struct wf_link *link);
 
 /* May a call begin for which @bytes are kept? */
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);

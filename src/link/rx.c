@@ -43,15 +43,21 @@ static bool is_answered(const struct wf_link *link, uint8_t type)
 
 /*
  * Check the peer's account for memory that @record may leave here.  A record that has begun goes
- * on, for its rest is what ends it.  -ENOMEM: its frame stays with the peer.
+ * on, for its rest is what ends it.  -ENOMEM: its frame stays with the peer.  -ECANCELED: the peer
+ * is dead, for it does not take what it is owed.
  */
 static int check_account(struct wf_link *link, const struct wf_record *record)
 {
-	bool answered = is_answered(link, record->type);
+	bool owes_most = !wf_ledger_has_room(link, WF_LEDGER_OWED);
 
-	if (record->flags & WF_RECORD_CONTINUED ||
-	    (wf_ledger_has_room(link, WF_LEDGER_RECEIVED) &&
-	     (!answered || wf_ledger_has_room(link, WF_LEDGER_OWED))))
+	if (record->flags & WF_RECORD_CONTINUED)
+		return 0;
+	if (owes_most && wf_ledger_is_overdrawn(link)) {
+		wf_link_violate(link, "it takes too few of the answers to what it sends");
+		return -ECANCELED;
+	}
+	if (wf_ledger_has_room(link, WF_LEDGER_RECEIVED) &&
+	    !(owes_most && is_answered(link, record->type)))
 		return 0;
 	wf_counters_add(&link->engine->counters.records_refused, 1);
 	return -ENOMEM;

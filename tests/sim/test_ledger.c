@@ -24,6 +24,8 @@
 #define KEY_BYTES 1000
 #define CALLS 2000
 #define SIDE (512 * KIB) /* half of WEFT_PEER_BYTES as these tests set it */
+#define OVERDRAWN (16 * MIB) /* kept for a peer that is dead then */
+#define FLOOD 100000 /* records whose answers take more than that */
 #define ASKS 1000 /* asks for windows, of which most wait for credit */
 #define RECORDS 10000 /* records whose answers take several times that half */
 
@@ -345,6 +347,16 @@ static void forge_reply(uint64_t n)
 	forge(WF_RECORD_REPLY, bytes, &w);
 }
 
+/* Ask for a window that there is not. */
+static void forge_ask(uint64_t n)
+{
+	uint8_t bytes[WF_ACCESS_ASK_BYTES];
+	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
+
+	wf_access_ask_put(&w, &(struct wf_access_ask){ .id = n, .bytes = 16 });
+	forge(WF_RECORD_ASK, bytes, &w);
+}
+
 static void forge_many(void (*forge_one)(uint64_t n), unsigned count)
 {
 	set_deaf(0, true);
@@ -448,6 +460,31 @@ static void a_stranger_that_takes_no_answers_hears_of_lanes_as_far_as_its_accoun
 	wf_world_end();
 }
 
+static void a_named_peer_that_takes_no_answers_is_dead_at_a_multiple_of_its_account(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	open_world();
+	wf_world_connect(1, 0);
+	assert_false(wf_world_link(0)->account.stranger);
+	set_deaf(0, true);
+	wf_flight_ping(&one, 1, 0, 50 * S);
+	before = kept(1);
+	for (unsigned n = 1; n <= FLOOD; n++)
+		forge_ask(n);
+	while (!one.outcomes && kept(1) < before + OVERDRAWN + MIB)
+		wf_world_step();
+
+	assert_int_equal(one.outcomes, 1);
+	assert_int_equal(one.status, WEFT_INTERNAL);
+	assert_non_null(strstr(weft_op_message(one.op), "takes too few"));
+	wf_flight_free(&one, 1);
+	wf_world_kill(0);
+	wf_world_pass(5 * S);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* Returns the bytes that the peer of @link is charged for besides frames under way. */
 static uint64_t owed_beside_frames(const struct wf_link *link)
 {
@@ -532,6 +569,7 @@ int main(void)
 		cmocka_unit_test(
 			a_stranger_that_takes_no_answers_hears_of_lanes_as_far_as_its_account_has_room),
 		cmocka_unit_test(a_peer_is_not_charged_for_what_is_asked_of_it),
+		cmocka_unit_test(a_named_peer_that_takes_no_answers_is_dead_at_a_multiple_of_its_account),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
