@@ -80,6 +80,15 @@ bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 	return owed < most && bytes <= most - owed;
 }
 
+bool wf_ledger_takes_parts(const struct wf_link *link, uint32_t bytes)
+{
+	/* All that strangers have together may be less than the longest record. */
+	uint64_t most = link->engine->options.strangers_bytes;
+
+	return !link->account.stranger || kept(link) + bytes <= WF_LEDGER_LEAST_BYTES ||
+	       strangers_left(link->engine) >= WF_MIN((uint64_t)bytes, most / 2);
+}
+
 uint32_t wf_ledger_frames(const struct wf_link *link)
 {
 	uint64_t frame = (uint64_t)link->probe.frame_bytes * KEPT_PER_BYTE;

@@ -23,7 +23,8 @@
  *
  * A stranger is a peer that dialled this node, and whose address nobody here has named.  All
  * strangers of a node together have WEFT_STRANGERS_BYTES; when that is spent each still has
- * WF_LEDGER_LEAST_BYTES, so that a newcomer is served.
+ * WF_LEDGER_LEAST_BYTES, so that a newcomer is served.  A record in parts takes memory for all of
+ * them when it begins, and begins only where that fits one or the other.
  *
  * Threads: owner.
  */
@@ -69,6 +70,9 @@ bool wf_ledger_is_overdrawn(const struct wf_link *link);
 
 /* May a call begin for which @bytes are kept? */
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);
+
+/* May a record of @bytes begin that comes in parts, for which all its bytes are kept at once? */
+bool wf_ledger_takes_parts(const struct wf_link *link, uint32_t bytes);
 
 /* Returns how many frames of the peer there is room for, whatever records are in them. */
 uint32_t wf_ledger_frames(const struct wf_link *link);

@@ -57,7 +57,8 @@ static int check_account(struct wf_link *link, const struct wf_record *record)
 		return -ECANCELED;
 	}
 	if (wf_ledger_has_room(link, WF_LEDGER_RECEIVED) &&
-	    !(owes_most && is_answered(link, record->type)))
+	    !(owes_most && is_answered(link, record->type)) &&
+	    (!(record->flags & WF_RECORD_MORE) || wf_ledger_takes_parts(link, record->total)))
 		return 0;
 	wf_counters_add(&link->engine->counters.records_refused, 1);
 	return -ENOMEM;

@@ -162,6 +162,31 @@ def half_records(field):
     return '%d records of 1 MiB' % len(peers)
 
 
+FEW = 16 * MIB      # WEFT_STRANGERS_BYTES of the attacked
+
+
+@attack('long records that never end take no more than strangers have together', quota=FEW,
+        seconds=8, quick=False, WEFT_STRANGERS_BYTES='16M')
+def long_beginnings(field):
+    peers, held = [], 0
+    while field.on() and len(peers) < 40:
+        try:
+            peers.append(Peer(field.address))
+        except (Broken, Closed):    # strangers beyond the limit may be turned away
+            time.sleep(0.02)
+            continue
+        part = frames.record(frames.TENSOR, b'k' * (frames.ROOM_IN_FRAME - 12), frames.MORE, MIB)
+        peers[-1].send_data([part], 2, field.on)
+    time.sleep(0.5)     # frames that were taken are acknowledged by then
+    for peer in peers:
+        peer.pump()
+        held += not peer.acked
+    for peer in peers:
+        peer.close()
+    field.expect(held, 'all of %d records of 1 MiB have begun' % len(peers))
+    return '%d records of 1 MiB, %d held back' % (len(peers), held)
+
+
 @attack('many strangers together are limited like one', quota=STRANGERS_BYTES,
         left=STRANGERS_BYTES, seconds=30, quick=False)
 def many_strangers(field):

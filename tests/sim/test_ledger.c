@@ -551,10 +551,42 @@ static void a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_ar
 	}
 }
 
+static void a_long_record_of_a_stranger_begins_only_within_what_strangers_have(void **state)
+{
+	static struct wf_directory directory;
+	static struct wf_engine engine;
+	static struct wf_link link;
+
+	(void)state;
+	link.engine = &engine;
+	engine.directory = &directory;
+	engine.options.strangers_bytes = 64 * MIB;
+	link.account.stranger = true;
+	link.account.bytes[WF_LEDGER_OWED] = 4 * KIB;
+	directory.strangers_bytes = 63 * MIB;
+	assert_true(wf_ledger_takes_parts(&link, MIB));
+	directory.strangers_bytes = 63 * MIB + 1;
+	assert_false(wf_ledger_takes_parts(&link, MIB));
+
+	/* The least of an account is there for newcomers, whatever others keep. */
+	directory.strangers_bytes = 65 * MIB;
+	assert_true(wf_ledger_takes_parts(&link, WF_LEDGER_LEAST_BYTES - 4 * KIB));
+	assert_false(wf_ledger_takes_parts(&link, WF_LEDGER_LEAST_BYTES));
+	link.account.stranger = false;
+	assert_true(wf_ledger_takes_parts(&link, MIB));
+
+	/* The longest record passes, sooner or later, where strangers have the least together. */
+	link.account.stranger = true;
+	engine.options.strangers_bytes = MIB;
+	directory.strangers_bytes = 4 * KIB;
+	assert_true(wf_ledger_takes_parts(&link, MIB));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_are),
+		cmocka_unit_test(a_long_record_of_a_stranger_begins_only_within_what_strangers_have),
 		cmocka_unit_test(tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost),
 		cmocka_unit_test(another_peer_is_served_while_the_account_of_one_is_spent),
 		cmocka_unit_test(calls_beyond_the_account_are_refused_and_those_begun_end_well),
