@@ -80,17 +80,22 @@ static void send_keys(unsigned from, uint64_t step, unsigned count)
 	}
 }
 
+/* Receive the tensor number @i of @step. */
+static void receive_key(struct wf_flight *f, uint64_t step, unsigned i)
+{
+	struct weft_op_options op = wf_flight_begin(f, 50 * S);
+	struct weft_recv_options options = { .size = sizeof(options), .op = op };
+	char key[KEY_BYTES];
+
+	make_key(key, i);
+	assert_int_equal(weft_recv(wf_world_node(1), NULL, step, key, KEY_BYTES, NULL, &options,
+				   &f->op), 0);
+}
+
 static void receive_keys(uint64_t step, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++) {
-		struct weft_op_options op = wf_flight_begin(&receives[i], 50 * S);
-		struct weft_recv_options options = { .size = sizeof(options), .op = op };
-		char key[KEY_BYTES];
-
-		make_key(key, i);
-		assert_int_equal(weft_recv(wf_world_node(1), NULL, step, key, KEY_BYTES, NULL,
-					   &options, &receives[i].op), 0);
-	}
+	for (unsigned i = 0; i < count; i++)
+		receive_key(&receives[i], step, i);
 }
 
 static void tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost(void **state)
@@ -305,6 +310,42 @@ static void strangers_that_are_gone_leave_room_for_those_that_are_there(void **s
 	wf_flight_free(sends, TENSORS);
 	wf_flight_free(receives, TENSORS);
 	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_stranger_that_was_held_back_goes_on_when_others_are_received_from(void **state)
+{
+	const unsigned some = 250, late = 200;
+
+	(void)state;
+	setenv("WEFT_STRANGERS_BYTES", "1M", 1);
+	setenv("WEFT_FRAME_BYTES", "1K", 1);
+	open_world();
+	/* Node 2 sends all that it has to send, and keeps node 0 from its whole account. */
+	send_keys(2, 9, some);
+	wf_flight_land(sends, some, 5 * S);
+	wf_flight_free(sends, some);
+	send_keys(0, 7, TENSORS);
+	wf_world_pass(5 * S);
+	assert_int_equal(landed(sends + late, 1, WEFT_OK), 0);
+
+	receive_keys(9, some);
+	wf_flight_land(receives, some, 5 * S);
+	wf_flight_free(receives, some);
+	receive_key(&one, 7, late);
+	wf_flight_land(&one, 1, 5 * S);
+	assert_int_equal(one.status, WEFT_OK);
+	wf_flight_free(&one, 1);
+
+	for (unsigned i = 0; i < TENSORS; i++)
+		if (i != late)
+			receive_key(&receives[i], 7, i);
+	wf_flight_land(sends, TENSORS, 20 * S);
+	wf_flight_land(receives, late, 20 * S);
+	wf_flight_land(receives + late + 1, TENSORS - late - 1, 20 * S);
+	wf_flight_free(receives, late);
+	wf_flight_free(receives + late + 1, TENSORS - late - 1);
+	wf_flight_free(sends, TENSORS);
+	wf_world_end();
 }
 
 /* Have node @number take nothing that comes, and give no credit for more, or do so again. */
@@ -594,6 +635,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_ended_gives_its_room_back),
 		cmocka_unit_test(offers_of_a_dead_peer_are_no_longer_charged),
 		cmocka_unit_test(strangers_that_are_gone_leave_room_for_those_that_are_there),
+		cmocka_unit_test(a_stranger_that_was_held_back_goes_on_when_others_are_received_from),
 		cmocka_unit_test(
 			a_stranger_that_takes_no_answers_lends_no_more_than_its_account_has_room_for),
 		cmocka_unit_test(
