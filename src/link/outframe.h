@@ -28,10 +28,10 @@ struct wf_outframe {
 	uint8_t kind;
 	bool posted;           /* the rail has it */
 	bool waiting;          /* waits to be posted (again) */
-	bool replayed;
+	bool replayed;         /* sent more than once */
 	bool counted;          /* counted as telling credits: later copies of it do not */
 	struct wf_frame header; /* epoch, ack and credits are written when it is posted */
-	uint64_t posted_ns;
+	uint64_t posted_ns;    /* when the rail in use first took it */
 };
 
 struct wf_outframes {

@@ -165,6 +165,16 @@ static void violate_by_record(struct wf_link *link)
 	wf_link_violate(link, what);
 }
 
+/*
+ * Acknowledge at once what came before a frame that can't be taken now: the peer, which gets no
+ * acknowledgement of that one for as long, is to see that the rail works.
+ */
+static void confirm_others(struct wf_link *link)
+{
+	link->tx.ack_now = true;
+	wf_link_mark(link);
+}
+
 static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_t seq)
 {
 	bool had = (int32_t)(seq - link->rx.control_received) <= 0;
@@ -184,6 +194,8 @@ static void take_control(struct wf_link *link, struct wf_unpack *unpack, uint32_
 	rc = had ? 0 : take_records(link, unpack, &link->rx.control_handled, control_record);
 	if (rc == -EBADMSG)
 		violate_by_record(link);
+	else if (rc == -EAGAIN)
+		confirm_others(link);
 	if (rc)
 		return;
 	if (!had)
@@ -220,6 +232,7 @@ static void take_data(struct wf_link *link, struct wf_unpack *unpack, uint32_t s
 		link->tx.sequence.received--;
 		if (link->on)
 			link->on->promised++;
+		confirm_others(link);
 		wf_tx_ask(link);
 		return;
 	}

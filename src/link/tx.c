@@ -25,6 +25,7 @@
 #define RESYNC_NS (20 * WF_NS_PER_MS)   /* time between two resyncs */
 #define UNCONFIRMED_MAX 1024            /* the largest WEFT_WINDOW: a peer may promise so many */
 #define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: change rails */
+#define STALLS_MAX 3                    /* a rail has at most 8 times STALLED_NS; not tuned */
 
 static void overdue(struct wf_timer *timer);
 
@@ -256,7 +257,8 @@ static int post_frame(struct wf_link *link, struct wf_outframe *f)
 	}
 	end_full(link);
 	f->posted = rc == 0;
-	f->posted_ns = engine->loop.now_ns;
+	if (!f->replayed)
+		f->posted_ns = engine->loop.now_ns;
 	if (f->posted && f->kind == WF_FRAME_DATA)
 		link->tx.rail.posted_count++;
 	link->tx.ack_told = f->header.ack;
@@ -511,7 +513,6 @@ void wf_tx_sent(struct wf_outframe *f, int status)
 		give_frame(f);
 		return;
 	}
-	wf_tx_progress(&link->tx, link->engine->loop.now_ns);
 	if (f->kind == WF_FRAME_DATA)
 		link->tx.rail.posted_count--;
 	if (status) {
@@ -544,8 +545,10 @@ void wf_tx_confirm(struct wf_link *link, uint32_t ack)
 		struct wf_list *node = wf_list_first(&link->out.frames);
 		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
-		if (!count && !f->replayed)
+		if (!count && !f->replayed) {
 			learn_rtt(&link->tx, engine->loop.now_ns - f->posted_ns);
+			link->tx.stalls = 0;
+		}
 		if (f->posted)
 			link->tx.rail.posted_count--;
 		give_frame(f);
@@ -555,6 +558,18 @@ void wf_tx_confirm(struct wf_link *link, uint32_t ack)
 	wf_timer_stop(&engine->loop.timers, &link->tx.overdue_timer);
 	if (!wf_list_empty(&link->out.frames) || link->out.control_frame)
 		expect(link);
+}
+
+/* Send the control frame again, unless the rail has it. */
+static void replay_control(struct wf_link *link)
+{
+	struct wf_outframe *f = link->out.control_frame;
+
+	if (!f || f->posted || f->waiting)
+		return;
+	f->waiting = true;
+	f->replayed = true;
+	wf_link_mark(link);
 }
 
 /* Send every unconfirmed frame again that the rail does not have. */
@@ -569,8 +584,7 @@ static void replay(struct wf_link *link)
 		f->replayed = true;
 		wf_counters_add(&link->engine->counters.frames_replayed, 1);
 	}
-	if (link->out.control_frame && !link->out.control_frame->posted)
-		link->out.control_frame->waiting = true;
+	replay_control(link);
 	wf_link_mark(link);
 }
 
@@ -605,11 +619,28 @@ void wf_tx_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
 	wf_tx_ask(link);
 }
 
-/* Ask the peer when no acknowledgement came in time, or leave the rail. */
+/*
+ * Has the rail brought nothing since it first had @oldest, though the peer lives?  That a copy of
+ * a frame has left says nothing: a rail that swallows frames completes them, too.
+ */
+static bool is_stalled(const struct wf_link *link, const struct wf_outframe *oldest)
+{
+	uint64_t least_ns = link->offers.ours_count ?
+		WF_LINK_READING_NS : STALLED_NS << WF_MIN(link->tx.stalls, STALLS_MAX);
+
+	return link->keepalive.beat_answered_ns >
+	       WF_MAX(oldest->posted_ns, link->tx.progress_ns) + least_ns;
+}
+
+/*
+ * Ask the peer when no acknowledgement came in time, or leave the rail: not before a question more
+ * has had its time, for a peer that stood still answers at its door first.
+ */
 static void overdue(struct wf_timer *timer)
 {
 	struct wf_link *link = WF_CONTAINER(timer, struct wf_link, tx.overdue_timer);
 	struct wf_outframe *oldest = link->out.control_frame;
+	bool was_stalled = link->tx.stalled;
 
 	if (link->state != WF_LINK_UP)
 		return;
@@ -617,17 +648,14 @@ static void overdue(struct wf_timer *timer)
 		oldest = WF_CONTAINER(wf_list_first(&link->out.frames), struct wf_outframe, node);
 	if (!oldest)
 		return;
-	if (link->keepalive.beat_answered_ns >
-	    WF_MAX(oldest->posted_ns, link->tx.progress_ns) +
-		    (link->offers.ours_count ? WF_LINK_READING_NS : STALLED_NS)) {
+	link->tx.stalled = is_stalled(link, oldest);
+	if (link->tx.stalled && was_stalled) {
+		link->tx.stalls++;
 		wf_link_rail_failed(link, "no progress while the peer is alive");
 		return;
 	}
 	link->tx.overdue_count++;
-	if (link->out.control_frame && !link->out.control_frame->posted) {
-		link->out.control_frame->waiting = true;
-		wf_link_mark(link);
-	}
+	replay_control(link);
 	wf_tx_ask(link);
 	expect(link);
 }
@@ -636,7 +664,12 @@ static void overdue(struct wf_timer *timer)
 void wf_tx_up(struct wf_link *link)
 {
 	link->tx.overdue_count = 0;
+	link->tx.stalled = false;
 	replay(link);
+	WF_LIST_EACH(node, &link->out.frames)
+		WF_CONTAINER(node, struct wf_outframe, node)->posted_ns = link->engine->loop.now_ns;
+	if (link->out.control_frame)
+		link->out.control_frame->posted_ns = link->engine->loop.now_ns;
 	if (!wf_list_empty(&link->out.frames) || link->out.control_frame)
 		expect(link);
 }

@@ -60,18 +60,20 @@ struct wf_tx {
 	struct wf_tx_rail rail;
 	uint64_t starved_ns;       /* when records began to wait for credit; 0: they don't wait */
 	uint64_t rtt_ns;           /* smoothed round-trip time */
-	uint64_t progress_ns;      /* when the rail last did anything */
+	uint64_t progress_ns;      /* when the rail last brought anything */
 	uint32_t control_seq;      /* number of the last control frame */
 	uint32_t ack_told;
 	bool ack_now;              /* the acknowledgement does not wait for a frame to ride on */
 	bool answer_owed;          /* an answer is owed for a control frame of the peer */
 	unsigned overdue_count;
+	bool stalled;              /* the rail brought nothing when a frame was last overdue */
+	unsigned stalls;           /* rails left for that since a frame was confirmed without a copy */
 	uint64_t resync_ns;        /* when the last resync was sent */
 	struct wf_timer overdue_timer, ack_timer;
 };
 
 /*
- * Note that the rail is alive: a frame came or left, or a read of the peer's memory has ended well.
+ * Note that the rail is alive: a frame has come, or a read of the peer's memory has ended well.
  */
 static inline void wf_tx_progress(struct wf_tx *tx, uint64_t now_ns)
 {

@@ -260,6 +260,37 @@ static void the_first_network_may_fall_silent_while_its_doors_work(void **state)
 	wf_world_end();
 }
 
+/* Frames over the first network complete at their sender and never arrive; its doors answer. */
+static void small_sends_leave_a_network_that_swallows_frames(void **state)
+{
+	static uint8_t into[30];
+	struct wf_flight f[2 * WF_COUNT(into)];
+
+	(void)state;
+	for (unsigned from = 0; from < 2; from++) {
+		open_world(NULL);
+		wf_world_connect(0, 1);
+		wf_world_pass(S);
+		assert_string_equal(wf_link_caps(wf_world_link(from))->domain, WF_WORLD_NET_1);
+		wf_fake_cut_domain(WF_WORLD_NET_1);
+		/* New frames leave all the time, for the peer has promised room for more. */
+		for (unsigned i = 0; i < WF_COUNT(into); i++) {
+			wf_flight_receive(&f[2 * i], !from, from, i, &into[i], 1, 0);
+			wf_flight_send(&f[2 * i + 1], from, !from, i, source, 1, 0);
+			wf_world_pass(200 * MS);
+		}
+		wf_flight_land(f, WF_COUNT(f), S);
+		for (unsigned i = 0; i < WF_COUNT(f); i++)
+			assert_int_equal(f[i].status, WEFT_OK);
+		assert_string_equal(wf_link_caps(wf_world_link(from))->domain, WF_WORLD_NET_2);
+		assert_true(wf_flight_ns(&f[0]) < 4 * S);
+		assert_int_equal(wf_world_count(0).peers_lost + wf_world_count(1).peers_lost, 0);
+		wf_flight_free(f, WF_COUNT(f));
+		wf_fake_cut_domain(NULL);
+		wf_world_end();
+	}
+}
+
 static void an_operation_that_needs_two_rails_is_told_when_there_is_one(void **state)
 {
 	(void)state;
@@ -462,6 +493,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_first_network_may_break_amid_a_body_as_well),
 		cmocka_unit_test(a_second_network_that_falls_silent_is_given_up),
 		cmocka_unit_test(the_first_network_may_fall_silent_while_its_doors_work),
+		cmocka_unit_test(small_sends_leave_a_network_that_swallows_frames),
 		cmocka_unit_test(an_operation_that_needs_two_rails_is_told_when_there_is_one),
 		cmocka_unit_test(
 			a_send_behind_one_that_needs_two_rails_goes_on_when_that_is_cancelled),

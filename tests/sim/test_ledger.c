@@ -124,6 +124,37 @@ static void tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost(voi
 	wf_world_end();
 }
 
+/* The peer has promised the frame before its account fills up, and then takes no copy of it. */
+static void a_frame_that_a_full_account_refuses_for_long_costs_no_rail(void **state)
+{
+	static uint8_t byte = 1, got;
+	struct wf_link *link;
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++) {
+		setenv("WEFT_PEER_BYTES", "1M", 1);
+		wf_world_open(wf_world_shapes[i], 2, NULL);
+		wf_world_connect(0, 1);
+		wf_world_pass(S);
+		link = wf_world_link(1);
+		wf_ledger_charge(link, WF_LEDGER_RECEIVED, SIDE);
+		wf_flight_receive(&receives[0], 1, 0, 8, &got, 1, 50 * S);
+		wf_flight_send(&one, 0, 1, 8, &byte, 1, 50 * S);
+		wf_world_pass(20 * S);
+		assert_true(wf_world_count(1).records_refused > 20);
+		assert_false(receives[0].outcomes);
+		assert_int_equal(wf_world_link(0)->probe.epoch, 1);
+
+		wf_ledger_discharge(link, WF_LEDGER_RECEIVED, SIDE);
+		wf_flight_land(receives, 1, S);
+		wf_flight_land(&one, 1, S);
+		assert_int_equal(receives[0].status, WEFT_OK);
+		wf_flight_free(receives, 1);
+		wf_flight_free(&one, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void another_peer_is_served_while_the_account_of_one_is_spent(void **state)
 {
 	static uint8_t byte = 1, got;
@@ -629,6 +660,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_are),
 		cmocka_unit_test(a_long_record_of_a_stranger_begins_only_within_what_strangers_have),
 		cmocka_unit_test(tensors_beyond_the_account_wait_at_their_sender_and_none_is_lost),
+		cmocka_unit_test(a_frame_that_a_full_account_refuses_for_long_costs_no_rail),
 		cmocka_unit_test(another_peer_is_served_while_the_account_of_one_is_spent),
 		cmocka_unit_test(calls_beyond_the_account_are_refused_and_those_begun_end_well),
 		cmocka_unit_test(a_note_is_taken_where_there_is_no_room_for_a_call),

@@ -1424,6 +1424,55 @@ static void a_short_freeze_fails_nothing(void **state)
 	}
 }
 
+/* When the peer goes on it answers at its door a moment before the rail brings anything. */
+static void a_rail_outlives_a_peer_that_stands_still(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f;
+
+	if (!s->connected)
+		return; /* a node that stood still leaves a rail whose keys last */
+	wf_world_open(s->shape, 2, &slow);
+	wf_world_connect(0, 1);
+	for (unsigned i = 0; i < 20; i++) {
+		wf_world_hold_way(0, 1, true);
+		wf_world_freeze(1, true);
+		wf_flight_call(&f, 0, 1, source, SMALL, 0);
+		wf_world_pass(1200 * MS + i * 20 * MS);
+		wf_world_freeze(1, false);
+		wf_world_pass(30 * MS);
+		wf_world_hold_way(0, 1, false);
+		wf_flight_land(&f, 1, 2 * S);
+		assert_int_equal(f.status, WEFT_OK);
+		assert_int_equal(link_of(0)->probe.epoch, 1);
+		wf_flight_free(&f, 1);
+	}
+	assert_int_equal(wf_world_close(), 0);
+}
+
+/* Pings are quick, and what is longer takes three seconds. */
+static void delay_long_messages(const void *bytes, size_t count)
+{
+	(void)bytes;
+	wf_fake_knobs()->slow = count > SMALL ? 1000 : 0;
+}
+
+static void a_rail_that_is_slow_has_longer_each_time(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f;
+
+	wf_world_open(s->shape, 2, &slow);
+	wf_world_connect(0, 1);
+	wf_fake_knobs()->slow_ns = 3 * S;
+	wf_fake_knobs()->sent = delay_long_messages;
+	wf_flight_call(&f, 0, 1, source, 10 * SMALL, 40 * S);
+	wf_flight_land(&f, 1, 41 * S);
+	assert_int_equal(f.status, WEFT_OK);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* It would have dialled again: on this host, who lives is waited for. */
 static void a_short_freeze_as_the_door_closes_fails_nothing(void **state)
 {
@@ -1892,6 +1941,8 @@ int main(int argc, char **argv)
 		TEST(a_silent_peer_is_lost_within_its_limit_and_a_second),
 		TEST(a_thawed_peer_delivers_nothing_that_was_given_up),
 		TEST(a_short_freeze_fails_nothing),
+		TEST(a_rail_outlives_a_peer_that_stands_still),
+		TEST(a_rail_that_is_slow_has_longer_each_time),
 		{ "a_short_freeze_as_the_door_closes_fails_nothing (same host)",
 		  a_short_freeze_as_the_door_closes_fails_nothing, NULL, NULL,
 		  (void *)(uintptr_t)&same_host },
