@@ -697,7 +697,7 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 		wf_keepalive_beat(link, greet->beat.number, greet->beat.answer);
 		break;
 	case WF_GREET_RESYNC:
-		wf_tx_resync(link, greet->resync.epoch, greet->resync.received);
+		wf_tx_resync(link, greet);
 		break;
 	case WF_GREET_SAME:
 		wf_same_heard(link, greet);

@@ -23,6 +23,7 @@
 #define OVERDUE_MIN_NS (50 * WF_NS_PER_MS)
 #define OVERDUE_MAX_NS WF_NS_PER_S
 #define RESYNC_NS (20 * WF_NS_PER_MS)   /* time between two resyncs */
+#define REPLAY_NS (RESYNC_NS / 2)       /* time between two replays; less, as resyncs may bunch up */
 #define UNCONFIRMED_MAX 1024            /* the largest WEFT_WINDOW: a peer may promise so many */
 #define STALLED_NS WF_NS_PER_S          /* no progress behind a living door: change rails */
 #define STALLS_MAX 3                    /* a rail has at most 8 times STALLED_NS; not tuned */
@@ -575,6 +576,7 @@ static void replay_control(struct wf_link *link)
 /* Send every unconfirmed frame again that the rail does not have. */
 static void replay(struct wf_link *link)
 {
+	link->tx.replay_ns = link->engine->loop.now_ns;
 	WF_LIST_EACH(node, &link->out.frames) {
 		struct wf_outframe *f = WF_CONTAINER(node, struct wf_outframe, node);
 
@@ -588,11 +590,8 @@ static void replay(struct wf_link *link)
 	wf_link_mark(link);
 }
 
-/*
- * Say which frames we have, so that the peer says the same: frames are missing, or
- * acknowledgements.
- */
-void wf_tx_ask(struct wf_link *link)
+/* Say which frames we have.  The peer says the same, unless @answer. */
+static void send_resync(struct wf_link *link, bool answer)
 {
 	struct wf_engine *engine = link->engine;
 	struct wf_greet greet = { .kind = WF_GREET_RESYNC };
@@ -602,21 +601,34 @@ void wf_tx_ask(struct wf_link *link)
 	link->tx.resync_ns = engine->loop.now_ns;
 	greet.resync.epoch = link->probe.epoch;
 	greet.resync.received = link->tx.sequence.received;
+	greet.resync.answer = answer;
 	wf_link_record(link, WF_RECORDER_RESYNC_OUT, link->tx.sequence.received, 0);
 	wf_conn_send(link->conn, &greet);
 }
 
-/* Replay to a peer that misses frames, or our acknowledgements, and has @received. */
-void wf_tx_resync(struct wf_link *link, uint32_t epoch, uint32_t received)
+void wf_tx_ask(struct wf_link *link)
 {
-	if (link->state != WF_LINK_UP || epoch != link->probe.epoch)
+	send_resync(link, false);
+}
+
+/*
+ * Replay to a peer that misses frames, or our acknowledgements.  Copies that have just left are on
+ * their way: a peer which asks all the time makes no more.
+ */
+void wf_tx_resync(struct wf_link *link, const struct wf_greet *greet)
+{
+	uint64_t now_ns = link->engine->loop.now_ns;
+
+	if (link->state != WF_LINK_UP || greet->resync.epoch != link->probe.epoch)
 		return;
-	wf_link_record(link, WF_RECORDER_RESYNC_IN, received, 0);
-	wf_tx_confirm(link, received);
+	wf_link_record(link, WF_RECORDER_RESYNC_IN, greet->resync.received, 0);
+	wf_tx_confirm(link, greet->resync.received);
 	if (link->state != WF_LINK_UP)
 		return;
-	replay(link);
-	wf_tx_ask(link);
+	if (now_ns >= link->tx.replay_ns + REPLAY_NS)
+		replay(link);
+	if (!greet->resync.answer)
+		send_resync(link, true);
 }
 
 /*

@@ -19,6 +19,7 @@
 #include "wire/sequence.h"
 
 struct wf_link;
+struct wf_greet;
 struct wf_message;
 struct wf_outframe;
 
@@ -50,9 +51,9 @@ struct wf_tx_rail {
  * Sending to the peer.  Valid until the peer dies, but for rtt_ns: the next life of the peer is as
  * far away as the last one, for it is dialled at the same address.
  *
- * ack_now (a frame that came waits for its confirmation) and resync_ns (the peer was asked a moment
- * ago for missing frames) end with the peer: the next one has sent nothing that could be confirmed,
- * and has been asked for nothing.
+ * ack_now (a frame that came waits for its confirmation), resync_ns (the peer was asked a moment
+ * ago for missing frames) and replay_ns end with the peer: the next one has sent nothing that could
+ * be confirmed, and has been asked for nothing.
  */
 struct wf_tx {
 	struct wf_sequence sequence;
@@ -69,6 +70,7 @@ struct wf_tx {
 	bool stalled;              /* the rail brought nothing when a frame was last overdue */
 	unsigned stalls;           /* rails left for that since a frame was confirmed without a copy */
 	uint64_t resync_ns;        /* when the last resync was sent */
+	uint64_t replay_ns;        /* when frames were last sent again */
 	struct wf_timer overdue_timer, ack_timer;
 };
 
@@ -99,9 +101,14 @@ void wf_tx_fail(struct wf_link *link, const struct wf_error *e);
 void wf_tx_confirm(struct wf_link *link, uint32_t ack);
 void wf_tx_confirm_later(struct wf_link *link);
 void wf_tx_answered(struct wf_link *link, uint32_t seq);
-void wf_tx_ask(struct wf_link *link);
-void wf_tx_resync(struct wf_link *link, uint32_t epoch, uint32_t received);
+void wf_tx_resync(struct wf_link *link, const struct wf_greet *greet);
 int wf_tx_special(struct wf_link *link, enum wf_frame_kind kind);
+
+/*
+ * Say which frames we have, so that the peer says the same: frames are missing, or
+ * acknowledgements.
+ */
+void wf_tx_ask(struct wf_link *link);
 
 /* Reset sending on @link: the peer is dead, and what was under way to it has failed. */
 void wf_tx_forget(struct wf_link *link);

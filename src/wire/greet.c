@@ -130,6 +130,7 @@ static void draft_message(struct draft *d, const struct wf_greet *greet)
 		wf_door__resync__init(&d->resync);
 		d->resync.epoch = greet->resync.epoch;
 		d->resync.received = greet->resync.received;
+		d->resync.answer = greet->resync.answer;
 		d->message.resync = &d->resync;
 		d->message.what_case = WF_DOOR__MESSAGE__WHAT_RESYNC;
 		break;
@@ -337,6 +338,7 @@ static int get_message(const WfDoor__Message *from, struct wf_greet *greet, stru
 		greet->kind = WF_GREET_RESYNC;
 		greet->resync.epoch = from->resync->epoch;
 		greet->resync.received = from->resync->received;
+		greet->resync.answer = from->resync->answer;
 		return 0;
 	case WF_DOOR__MESSAGE__WHAT_GOODBYE:
 		greet->kind = WF_GREET_GOODBYE;

@@ -86,6 +86,7 @@ struct wf_greet {
 		} beat;
 		struct {
 			uint32_t epoch, received;
+			bool answer;
 		} resync;
 		struct {
 			uint64_t link;

@@ -46,7 +46,7 @@ MESSAGES = {
     'Try': {'epoch': (1, 'int'), 'mine': (2, 'int'), 'yours': (3, 'int')},
     'Cannot': {'epoch': (1, 'int'), 'text': (2, 'bytes')},
     'Beat': {'number': (1, 'int'), 'answer': (2, 'int')},
-    'Resync': {'epoch': (1, 'int'), 'received': (2, 'int')},
+    'Resync': {'epoch': (1, 'int'), 'received': (2, 'int'), 'answer': (3, 'int')},
     'Goodbye': {'text': (1, 'bytes')},
     'Same': {'link': (1, 'int'), 'proof': (2, 'bytes'), 'answer': (3, 'int')},
 }

@@ -321,7 +321,8 @@ def any_door_message(c, peer, own):
         return door.message('beat', number=c.number(), answer=c.usual(0, 1))
     if kind == 'resync':
         return door.message('resync', epoch=c.usual(1, peer.epoch, 0),
-                            received=c.usual(0, peer.received, peer.received + 1, 2**31, 2**32 - 1))
+                            received=c.usual(0, peer.received, peer.received + 1, 2**31, 2**32 - 1),
+                            answer=c.usual(0, 1))
     if kind == 'hello':
         facts = dict(peer.said, rails=rails(c, own))
         if c.often(0.3):

@@ -257,6 +257,43 @@ static void a_lost_acknowledgement_is_asked_for(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static uint64_t thirty_ms(void *ctx, uint64_t random)
+{
+	(void)ctx;
+	(void)random;
+	return 30 * MS;
+}
+
+/* 60 ms there and back, by the rail and by the door: the first frame is asked about. */
+static void a_question_about_frames_has_one_answer(void **state)
+{
+	const struct shape *s = *state;
+	struct wf_flight f[60];
+	uint64_t asked_ns[2];
+
+	wf_world_open(s->shape, 2, &slow);
+	wf_world_connect(0, 1);
+	wf_net_set_delay(thirty_ms, NULL);
+	wf_fake_knobs()->delay_min_ns = wf_fake_knobs()->delay_max_ns = 30 * MS;
+	for (unsigned i = 0; i < WF_COUNT(f); i++) {
+		wf_flight_call(&f[i], 0, 1, source, SMALL, 0);
+		wf_world_pass(10 * MS);
+	}
+	wf_flight_land(f, WF_COUNT(f), S);
+	assert_true(link_of(0)->tx.resync_ns > 0);
+	assert_in_range(wf_world_count(0).frames_replayed, 0, 20);
+	assert_in_range(wf_world_count(1).frames_replayed, 0, 20);
+
+	wf_world_pass(S);
+	for (unsigned i = 0; i < 2; i++)
+		asked_ns[i] = link_of(i)->tx.resync_ns;
+	wf_world_pass(S);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(link_of(i)->tx.resync_ns, asked_ns[i]);
+	wf_flight_free(f, WF_COUNT(f));
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /*
  * Who is granted two frames sends two.  The grant of the next goes out with a copy of a control
  * frame, and is lost; the copy before it, which knows nothing of that, is the one that is heard.
@@ -1902,6 +1939,7 @@ int main(int argc, char **argv)
 		TEST(a_frame_that_never_arrives_is_sent_again),
 		TEST(a_lost_acknowledgement_is_asked_for),
 		TEST(a_peer_that_confirms_frames_never_sent_is_given_up),
+		TEST(a_question_about_frames_has_one_answer),
 		TEST(credit_told_by_a_copy_that_is_lost_is_told_again),
 		TEST(completions_that_come_twice_or_from_nowhere_are_dropped),
 		TEST(records_leave_at_once_when_idle_and_packed_when_busy),

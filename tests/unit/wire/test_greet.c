@@ -48,6 +48,10 @@ static const struct {
 		  0x0f },
 	},
 	{
+		{ .kind = WF_GREET_RESYNC, .resync = { 1, 2, true } }, 8 + 8,
+		{ 'W', 'E', 'F', 'T', 8, 0, 0, 0, 0x32, 6, 0x08, 1, 0x10, 2, 0x18, 1 },
+	},
+	{
 		{ .kind = WF_GREET_GOODBYE, .refuse = { 0, "bye" } }, 8 + 7,
 		{ 'W', 'E', 'F', 'T', 7, 0, 0, 0, 0x3a, 5, 0x0a, 3, 'b', 'y', 'e' },
 	},
