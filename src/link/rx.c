@@ -116,7 +116,8 @@ static int data_record(struct wf_link *link, const struct wf_record *record)
 	if (whole.type >= WF_RECORD_WITHDRAW)
 		return -EBADMSG;
 	rc = wf_route_record(link->engine->routes, link, &whole);
-	if (rc == -ENOMEM)
+	/* With the link its assembly has ended, too. */
+	if (rc == -ENOMEM && wf_link_greeted(link))
 		wf_assembly_undo(&link->rx.assembly, record);
 	return rc;
 }

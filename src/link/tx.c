@@ -478,6 +478,9 @@ static void send_all(struct wf_link *link)
 		if (send_data(link))
 			return;
 	}
+	/* A message that was told of its end may have ended the link. */
+	if (link->state != WF_LINK_UP)
+		return;
 	if (!link->out.control_frame && (!wf_list_empty(&link->out.controls) || must_tell(link)))
 		send_control(link);
 }
