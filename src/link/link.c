@@ -282,8 +282,8 @@ void wf_link_renew(struct wf_link *link)
 
 	wf_table_remove(&engine->links, link->id);
 	link->token = wf_random_u64();
-	if (wf_table_add(&engine->links, link, &link->id))
-		link->state = WF_LINK_GONE;
+	/* The table has a free place, which this link had until now. */
+	(void)wf_table_add(&engine->links, link, &link->id);
 }
 
 /*
