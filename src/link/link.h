@@ -11,7 +11,7 @@
  *
  * Upcalls: sent(), the sinks of engine.h and wf_link_die run code of the floors above, which may
  * give back the last reference to any link, and change the state of this one.  A link without
- * references is GONE at once, but its memory, and its place in the worker's list, stay until the
+ * references is GONE at once, but its memory, and its place in the engine's list, stay until the
  * next turn begins.  So a caller needs no reference of its own to look at the link after an upcall;
  * but look it must (state, stage, epoch), and do nothing for a link that has changed.  Reads,
  * messages, controls and lanes are freed by their owner inside the call that tells of their end:
@@ -74,7 +74,7 @@ enum wf_link_stage {
 
 struct wf_link {
 	struct wf_engine *engine;
-	struct wf_list node;       /* place in worker->link_list */
+	struct wf_list node;       /* place in engine->link_list */
 	struct wf_list dirty_node;
 	unsigned refs;
 	uint32_t number;           /* number for people: the same in all lives of the peer */

@@ -11,11 +11,11 @@
 #include "util/bytes.h"
 
 /*
- * The way of a body, which stands in every record that has a body; VIEW and later ones are of
- * tensors only.  A VIEW may also be pulled.  A STAGED body is where no rail reaches: it passes,
- * part by part, through a bounce buffer, whose address and key come when the reader
- * first asks by RESUME.  Instead a reader on the owner's host may be given a HANDLE of the body,
- * in OFFER only.
+ * The way of a body, which stands in every record that has a body; calls, replies and messages of
+ * streams never have VIEW or a later one.  A VIEW may also be pulled.  A STAGED body is where no
+ * rail reaches: it passes, part by part, through a bounce buffer, whose address and key come when
+ * the reader first asks by RESUME.  Instead a reader on the owner's host may be given a HANDLE of
+ * the body, in OFFER only.
  */
 enum wf_body_way {
 	WF_BODY_NONE = 0,
@@ -83,7 +83,7 @@ static inline bool wf_body_is_offer(const struct wf_body *body)
 	return body->way >= WF_BODY_PULL;
 }
 
-/* Is the way of @body one of tensors only? */
+/* Is the way of @body one that calls, replies and messages of streams never have? */
 static inline bool wf_body_is_tensors(const struct wf_body *body)
 {
 	return body->way >= WF_BODY_VIEW;

@@ -97,7 +97,7 @@ struct wf_greet {
 	};
 };
 
-/* Encode with prefix into @bytes of WF_GREET_BYTES_MAX.  Returns the length; -EMSGSIZE; -ENOMEM. */
+/* Encode with prefix into @bytes of WF_GREET_BYTES_MAX.  Returns the length; -EMSGSIZE. */
 int wf_greet_put(const struct wf_greet *greet, uint8_t *bytes);
 
 /*
