@@ -15,7 +15,7 @@ int wf_memory_share(struct weft_node *node, const void *at, size_t bytes, void *
 /* Give @chunk back to its pool.  -EINVAL: no pool of this node has it. */
 int wf_memory_give(struct weft_node *node, void *chunk);
 
-/* Set @e: the deadline passed while @bytes of the pool of @worker were waited for.  Threads: any. */
+/* Set @e: the deadline passed while @bytes of the pool of @worker were missing.  Threads: any. */
 void wf_memory_late(struct wf_worker *worker, uint64_t bytes, struct wf_error *e);
 
 /* Add a user to @memory, of any kind that was given to a user.  -EINVAL: recorded. */

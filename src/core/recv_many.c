@@ -152,7 +152,8 @@ static void done(struct wf_receiving *r, const struct wf_error *e)
 /* Tell the tensors that @part holds, in their order, once the submitting call is over. */
 static void tell_held(struct wf_loop_notice *notice)
 {
-	struct wf_recv_many_part *part = WF_CONTAINER(notice, struct wf_recv_many_part, held_notice);
+	struct wf_recv_many_part *part =
+		WF_CONTAINER(notice, struct wf_recv_many_part, held_notice);
 	struct wf_loop *loop = &part->worker->engine.loop;
 	struct wf_list *node;
 

@@ -223,8 +223,8 @@ static void a_receive_that_stays_is_submitted_before_its_first_callback(void **s
 		while (weft_probe(there, NULL, step, "m", 1, NULL))
 			assert_true(pair_now_ns() < until_ns);
 		atomic_store(&beginning.told, 0);
-		assert_int_equal(weft_recv(there, NULL, step, "m", 1, NULL, &options, &beginning.op),
-				 0);
+		assert_int_equal(weft_recv(there, NULL, step, "m", 1, NULL, &options,
+					   &beginning.op), 0);
 		while (atomic_load(&beginning.told) < WAITING)
 			assert_true(pair_now_ns() < until_ns);
 		weft_cancel(beginning.op);

@@ -260,8 +260,8 @@ static void a_deadline_within_a_body_does_not_say_that_nobody_sent(void **state)
 	wf_flight_land(&h, 1, 5 * S);
 	assert_string_equal(weft_op_message(f.op), "the deadline passed before n1 had sent all of "
 						   "step 7, key \"\"");
-	assert_string_equal(weft_op_message(h.op), "the deadline passed before any peer sent step 8, "
-						   "key \"\"");
+	assert_string_equal(weft_op_message(h.op), "the deadline passed before any peer sent "
+						   "step 8, key \"\"");
 	wf_flight_free(&f, 1);
 	wf_flight_free(&h, 1);
 	end(&g);

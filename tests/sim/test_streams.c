@@ -1188,7 +1188,8 @@ static void a_node_may_close_before_its_streams(void **state)
 			Sim__Bytes message = SIM__BYTES__INIT;
 			struct weft_op *op;
 
-			assert_int_equal(weft_stream_write(stream, &message.base, NULL, &op), -EINVAL);
+			assert_int_equal(weft_stream_write(stream, &message.base, NULL, &op),
+					 -EINVAL);
 			assert_int_equal(weft_stream_read(stream, NULL, &op), -EINVAL);
 			assert_int_equal(weft_stream_half_close(stream), -EINVAL);
 			weft_stream_close(stream);
