@@ -9,8 +9,8 @@
 #define KEPT_PER_BYTE 16
 
 /*
- * Times its bound, and least bytes, of the owed side that are too many: a peer with so much takes
- * no answers.  16 MiB are some 60,000, more than an honest peer causes in a turn.  Not tuned.
+ * Times the bound of the owed side, and least bytes, of answers that are too many: a peer with so
+ * much takes none.  16 MiB are some 60,000, more than an honest peer causes in a turn.  Not tuned.
  */
 #define OVERDRAWN_TIMES 4
 #define OVERDRAWN_LEAST_BYTES (16 * MIB)
@@ -65,7 +65,8 @@ bool wf_ledger_owes_most(const struct wf_link *link)
 
 bool wf_ledger_is_overdrawn(const struct wf_link *link)
 {
-	return link->account.bytes[WF_LEDGER_OWED] >
+	/* Of a stranger no record is taken that would be answered. */
+	return !link->account.stranger && link->account.untaken_bytes >
 	       WF_MAX(OVERDRAWN_TIMES * wf_ledger_bound(link), (uint64_t)OVERDRAWN_LEAST_BYTES);
 }
 
@@ -118,6 +119,16 @@ void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_
 	wf_link_mark(link);
 }
 
+void wf_ledger_answer_waits(struct wf_link *link, uint64_t bytes)
+{
+	wf_link_real(link)->account.untaken_bytes += bytes;
+}
+
+void wf_ledger_answer_left(struct wf_link *link, uint64_t bytes)
+{
+	wf_link_real(link)->account.untaken_bytes -= bytes;
+}
+
 void wf_ledger_begin(struct wf_link *link, bool stranger)
 {
 	link->account.stranger = stranger;
@@ -145,6 +156,8 @@ void wf_ledger_merge(struct wf_link *link, struct wf_link *into)
 	if (!into->account.stranger)
 		leave_strangers(link);
 	link->account.stranger = false;
+	into->account.untaken_bytes += link->account.untaken_bytes;
+	link->account.untaken_bytes = 0;
 	for (unsigned side = 0; side < WF_LEDGER_SIDES; side++) {
 		into->account.bytes[side] += link->account.bytes[side];
 		link->account.bytes[side] = 0;

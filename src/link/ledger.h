@@ -16,8 +16,8 @@
  *   on this side.  Short of the bound calls are refused with
  *   RESOURCE_EXHAUSTED; at the bound records that would be answered are not
  *   taken.  Of a peer that somebody here has named some of these are taken
- *   nevertheless, or two nodes might wait for each other: it is dead when the
- *   side holds four times its bound, and 16 MiB at least.
+ *   nevertheless, or two nodes might wait for each other: it is dead when
+ *   answers alone that have not left are four times the bound, and 16 MiB at least.
  *
  * So nothing that was confirmed is ever dropped, and neither side can lock the other up.
  *
@@ -50,11 +50,16 @@ struct wf_ledger {
 	bool stranger;             /* the peer dialled us, and nobody here has named its address */
 	struct wf_list kept;       /* tensors that wait for a receive, the oldest first */
 	uint64_t bytes[WF_LEDGER_SIDES];
+	uint64_t untaken_bytes;    /* of the owed side: answers that have not left yet */
 };
 
 /* Charge @bytes, kept on behalf of the peer of @link, until they are discharged. */
 void wf_ledger_charge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
 void wf_ledger_discharge(struct wf_link *link, enum wf_ledger_side side, uint64_t bytes);
+
+/* Count @bytes, which are charged to the owed side, as an answer that waits to leave; or no more. */
+void wf_ledger_answer_waits(struct wf_link *link, uint64_t bytes);
+void wf_ledger_answer_left(struct wf_link *link, uint64_t bytes);
 
 /* Returns the most that a side of the account of @link may hold as things stand. */
 uint64_t wf_ledger_bound(const struct wf_link *link);
@@ -63,8 +68,8 @@ uint64_t wf_ledger_bound(const struct wf_link *link);
 bool wf_ledger_owes_most(const struct wf_link *link);
 
 /*
- * Is far more kept for the peer of @link to take than may be, because records that are answered
- * were taken of it nevertheless?
+ * Do far more answers wait for the peer of @link to take them than may be, because records that are
+ * answered were taken of it nevertheless?
  */
 bool wf_ledger_is_overdrawn(const struct wf_link *link);
 

@@ -23,8 +23,10 @@ static void sent(struct wf_message *m, const struct wf_error *e)
 	struct wf_message_copy *copy = WF_CONTAINER(m, struct wf_message_copy, message);
 
 	(void)e;
-	if (copy->charged)
+	if (copy->charged) {
+		wf_ledger_answer_left(copy->link, sizeof(*copy));
 		wf_ledger_discharge(copy->link, WF_LEDGER_OWED, sizeof(*copy));
+	}
 	wf_link_put(copy->link);
 	free(copy);
 }
@@ -59,6 +61,7 @@ void wf_message_copy_post(struct wf_message_copy *copy, struct wf_link *link, ui
 {
 	copy->charged = true;
 	wf_ledger_charge(link, WF_LEDGER_OWED, sizeof(*copy));
+	wf_ledger_answer_waits(link, sizeof(*copy));
 	post(copy, link, priority, type, bytes, count);
 }
 

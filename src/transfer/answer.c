@@ -104,8 +104,11 @@ void wf_answer_refuse(struct wf_link *link, const struct wf_body *body, struct w
 
 static void pulled_sent(struct wf_message *m, const struct wf_error *e)
 {
+	struct wf_answer *a = WF_CONTAINER(m, struct wf_answer, message);
+
 	(void)e;
-	wf_answer_close(WF_CONTAINER(m, struct wf_answer, message));
+	wf_ledger_answer_left(a->account, sizeof(*a));
+	wf_answer_close(a);
 }
 
 void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_status status)
@@ -122,6 +125,7 @@ void wf_answer_pulled(struct wf_answer *a, struct wf_link *link, enum weft_statu
 		.head_bytes = sizeof(a->bytes),
 		.sent = pulled_sent,
 	};
+	wf_ledger_answer_waits(a->account, sizeof(*a));
 	wf_link_post(link, &a->message);
 }
 

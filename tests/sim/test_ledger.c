@@ -623,6 +623,30 @@ static void a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_ar
 	}
 }
 
+/* What else is owed to a peer, as replies and frames under way, is no answer that it does not take. */
+static void a_peer_is_overdrawn_by_answers_alone(void **state)
+{
+	static struct wf_directory directory;
+	static struct wf_engine engine;
+	static struct wf_link link;
+
+	(void)state;
+	link.engine = &engine;
+	engine.directory = &directory;
+	engine.options.peer_bytes = 64 * MIB;
+	link.account.bytes[WF_LEDGER_OWED] = 1024 * MIB;
+	assert_false(wf_ledger_is_overdrawn(&link));
+	wf_ledger_answer_waits(&link, 128 * MIB);
+	assert_false(wf_ledger_is_overdrawn(&link));
+	wf_ledger_answer_waits(&link, 1);
+	assert_true(wf_ledger_is_overdrawn(&link));
+	link.account.stranger = true;
+	assert_false(wf_ledger_is_overdrawn(&link));
+	link.account.stranger = false;
+	wf_ledger_answer_left(&link, 1);
+	assert_false(wf_ledger_is_overdrawn(&link));
+}
+
 static void a_long_record_of_a_stranger_begins_only_within_what_strangers_have(void **state)
 {
 	static struct wf_directory directory;
@@ -675,6 +699,7 @@ int main(void)
 		cmocka_unit_test(
 			a_stranger_that_takes_no_answers_hears_of_lanes_as_far_as_its_account_has_room),
 		cmocka_unit_test(a_peer_is_not_charged_for_what_is_asked_of_it),
+		cmocka_unit_test(a_peer_is_overdrawn_by_answers_alone),
 		cmocka_unit_test(a_named_peer_that_takes_no_answers_is_dead_at_a_multiple_of_its_account),
 	};
 
