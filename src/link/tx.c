@@ -640,7 +640,8 @@ void wf_tx_resync(struct wf_link *link, const struct wf_greet *greet)
  */
 static bool is_stalled(const struct wf_link *link, const struct wf_outframe *oldest)
 {
-	uint64_t least_ns = link->offers.ours_count ?
+	/* Read responses fill the rail for as long as a chunk takes, before what was said behind them. */
+	uint64_t least_ns = link->offers.ours_count || link->reads.count ?
 		WF_LINK_READING_NS : STALLED_NS << WF_MIN(link->tx.stalls, STALLS_MAX);
 
 	return link->keepalive.beat_answered_ns >
