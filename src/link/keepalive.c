@@ -126,14 +126,13 @@ void wf_keepalive_start(struct wf_link *link)
 
 void wf_keepalive_beat(struct wf_link *link, uint64_t number, bool answer)
 {
-	if (answer) {
+	if (answer)
 		link->keepalive.beat_answered_ns = link->engine->loop.now_ns;
-		return;
-	}
-	send_beat(link, number, true);
+	else
+		send_beat(link, number, true);
 	/*
-	 * The peer waits, maybe for credit that was held back because of what others keep here.
-	 * Nothing else tells this link that they keep less by now, maybe at another worker.
+	 * One of the two waits, maybe for credit that was held back because of what others keep
+	 * here.  Nothing else tells this link that they keep less by now, maybe at another worker.
 	 */
 	if (link->slots.kept_short) {
 		link->slots.kept_less = true;
