@@ -23,6 +23,7 @@
 
 #define DIAL_PAUSE_NS (20 * WF_NS_PER_MS) /* first pause; it doubles */
 #define DIAL_PAUSE_MAX_NS WF_NS_PER_S
+#define HANDSHAKE_TIMES 4 /* WEFT_LOST for a handshake; not tuned */
 #define REFUSED_NS (WF_REPROVE_LOOK_NS + WF_REPROVE_LOOK_NS / 2)
 #define HOME_NS (5 * WF_NS_PER_MS) /* pause between looks whether another worker has the peer */
 #define HOME_MAX_NS (100 * WF_NS_PER_MS) /* time for the peer to move its dial; not tuned */
@@ -252,14 +253,13 @@ static void hello_late(struct wf_timer *timer)
 	     "took the connection and did not answer");
 }
 
-/* Wait for the next word of whoever has taken the connection. */
-static void await(struct wf_link *link)
+/* Wait for the next word of whoever has taken the connection, for @timeout_ns. */
+static void await(struct wf_link *link, uint64_t timeout_ns)
 {
 	struct wf_engine *engine = link->engine;
 
 	wf_loop_timer(&engine->loop, &link->dial.timer,
-		      WF_MIN(engine->loop.now_ns + engine->options.lost_ns, until_ns(link)),
-		      hello_late);
+		      WF_MIN(engine->loop.now_ns + timeout_ns, until_ns(link)), hello_late);
 }
 
 static void connected(void *ctx, struct wf_conn *conn)
@@ -267,15 +267,20 @@ static void connected(void *ctx, struct wf_conn *conn)
 	struct wf_link *link = wf_conn_owner(conn);
 
 	(void)ctx;
-	/* A redial has a limit already, which is sooner. */
+	/*
+	 * A redial has a limit already, which is sooner.  The kernel takes connections of many
+	 * dials at once, whose handshakes wait for each other at the door.
+	 */
 	if (!link->redial.under_way)
-		await(link);
+		await(link, HANDSHAKE_TIMES * link->engine->options.lost_ns);
 }
 
 static void opened(void *ctx, struct wf_conn *conn)
 {
+	struct wf_link *link = wf_conn_owner(conn);
+
 	(void)ctx;
-	await(wf_conn_owner(conn));
+	await(link, link->engine->options.lost_ns);
 }
 
 /* End a link that was dialled to us and never came up, whose door has closed for good. */

@@ -408,7 +408,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	do
 		err = wf_socket_accept(door->listener, &s, from);
 	while (err == -EMFILE && evict(door));
-	if (err == -EMFILE)
+	if (err == -EMFILE || err == -EPERM)
 		pause_until(door, now_ns + WF_SOCKET_ACCEPT_PAUSE_NS);
 	if (err)
 		return false;

@@ -641,7 +641,7 @@ static bool accept_one(struct wf_sidedoor *d)
 	do
 		err = wf_socket_accept(d->listener, &s, NULL);
 	while (err == -EMFILE && evict(d));
-	if (err == -EMFILE)
+	if (err == -EMFILE || err == -EPERM)
 		pause_accepting(d);
 	if (err)
 		return false;

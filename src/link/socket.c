@@ -565,7 +565,10 @@ int wf_socket_accept(struct wf_socket *listener, struct wf_socket **accepted,
 	} while (s->fd < 0 && is_connections_own(errno) && ++errors < ACCEPT_ERRORS_MAX);
 	if (s->fd < 0) {
 		/* Without descriptors the kernel says so before it looks for a connection. */
-		err = errno == EAGAIN || !is_awaited(listener->fd) ? -EAGAIN : -EMFILE;
+		if (errno == EAGAIN || !is_awaited(listener->fd))
+			err = -EAGAIN;
+		else
+			err = is_connections_own(errno) ? -EPERM : -EMFILE;
 		goto close_socket;
 	}
 	/* Without memory the stranger is let go, as if it had left. */

@@ -54,7 +54,8 @@ int wf_socket_listen(struct wf_socket_set *set, const char *address, bool beyond
 
 /*
  * Accept the next stranger.  -EAGAIN: none.  @from, NULL at a side door, gets "host:port", or "".
- * -EMFILE: out of descriptors or memory, or the kernel refuses; nothing taken.
+ * -EMFILE: out of descriptors or memory, or the kernel refuses; -EPERM: a filter or security module
+ * refuses.  Nothing was taken with either.
  */
 int wf_socket_accept(struct wf_socket *listener, struct wf_socket **s,
 		     char from[WF_SOCKET_ADDRESS_BYTES]);

@@ -221,10 +221,10 @@ static void a_dial_whose_handshake_is_never_answered_is_made_again(void **state)
 	wf_keys_use("sealed");
 	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
 	wf_net_set_delay(far_ns, NULL);
-	wf_flight_ping(&f, 0, 1, 20 * S);
+	wf_flight_ping(&f, 0, 1, 40 * S);
 	wf_world_pass(75 * WF_NS_PER_MS);
 	wf_world_forget_door(1, 0);
-	wf_flight_land(&f, 1, 10 * S);
+	wf_flight_land(&f, 1, 16 * S);
 	assert_int_equal(f.status, WEFT_OK);
 	wf_flight_free(&f, 1);
 	wf_world_end();
