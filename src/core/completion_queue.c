@@ -166,6 +166,7 @@ void wf_completion_queue_parted(struct weft_node *node)
 		struct weft_queue *queue = WF_CONTAINER(at, struct weft_queue, node);
 
 		pthread_mutex_lock(&queue->lock);
+		queue->owner = NULL; /* a callback may have opened it since the others were parted */
 		queue->parting = false;
 		pthread_cond_broadcast(&queue->filled);
 		pthread_mutex_unlock(&queue->lock);

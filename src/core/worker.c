@@ -13,6 +13,7 @@
 #include "core/relay.h"
 #include "core/server_hooks.h"
 #include "core/step_relay.h"
+#include "core/turn.h"
 #include "core/watch.h"
 #include "util/clock.h"
 #include "util/thread.h"
@@ -333,7 +334,14 @@ void wf_worker_stop(struct wf_worker *worker)
 
 void wf_worker_end(struct wf_worker *worker)
 {
-	atomic_store_explicit(&worker->driver, (uintptr_t)pthread_self(), memory_order_relaxed);
+	/* The thread that drove a manual node before may be freeing what came out of a queue. */
+	if (worker->node->manual) {
+		worker->thread = pthread_self();
+		wf_turn_enter(worker);
+	} else {
+		atomic_store_explicit(&worker->driver, (uintptr_t)pthread_self(),
+				      memory_order_relaxed);
+	}
 	wf_server_call_close(&worker->serving);
 	/* Submitted operations begin, so that they can end, and answers to calls leave. */
 	wf_loop_tick(&worker->engine.loop);
