@@ -366,11 +366,15 @@ static void stop(struct weft_op *op, const struct wf_error *e)
 static int take_back(struct weft_op *op)
 {
 	struct wf_recv_many_part *part = own_part(op);
-	/* Tasks and notices of a part run at the worker that it had when they were begun. */
-	bool busy = part->moving || !wf_list_empty(&part->held) ||
-		    atomic_load(&part->claiming) != OPEN;
+	enum claiming full = FULL;
 
-	return busy ? -EALREADY : wf_channels_take_back(&part->receiving);
+	/* Tasks and notices of a part run at the worker that it had when they were begun. */
+	if (part->moving || !wf_list_empty(&part->held))
+		return -EALREADY;
+	/* A full part has none.  It finds out that it is full again, wherever that is. */
+	if (!atomic_compare_exchange_strong(&part->claiming, &full, OPEN) && full != OPEN)
+		return -EALREADY;
+	return wf_channels_take_back(&part->receiving);
 }
 
 static void moved(struct weft_op *op, struct wf_worker *to)
