@@ -609,7 +609,11 @@ static void quiet_copies(struct wf_timer *timer)
 {
 	struct wf_outgoing *p = WF_CONTAINER(timer, struct wf_outgoing, quiet_timer);
 
-	end_why(p);
+	if (recall_late(p, wf_link_real(p->link)))
+		wf_loop_timer(&p->transfer->engine->loop, timer, quiet_until(p, QUIET_COPIES_NS),
+			      quiet_copies);
+	else
+		end_why(p);
 }
 
 static void withdraw(struct wf_outgoing *p)
@@ -628,7 +632,7 @@ static void withdraw(struct wf_outgoing *p)
 	}
 	p->quiet_ns = engine->loop.now_ns + WF_KEEPALIVE_LEASE_NS;
 	if (is_handed(p))
-		wf_loop_timer(&engine->loop, &p->quiet_timer, engine->loop.now_ns + QUIET_COPIES_NS,
+		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, QUIET_COPIES_NS),
 			      quiet_copies);
 	else if (p->offer.connected)
 		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, QUIET_CONNECTED_NS),
