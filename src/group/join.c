@@ -372,7 +372,7 @@ static int heard(struct join *j, struct attempt *a, struct wf_join_members *memb
 	weft_op_free(a->read);
 	a->read = NULL;
 	if (weft_stream_read(a->stream, NULL, &a->read))
-		try_later(j, a, true, weft_error());
+		try_later(j, a, false, weft_error());
 	return -EAGAIN;
 }
 
