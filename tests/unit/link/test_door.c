@@ -5,8 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -14,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,6 +21,7 @@
 #include "secure/credentials.h"
 #include "secure/key_file.h"
 #include "secure/secret.h"
+#include "tests/forbid.h"
 #include "util/clock.h"
 
 #define LIMIT_NS (10 * WF_NS_PER_S)
@@ -731,22 +729,6 @@ static void without_any_descriptor_accepting_pauses(void **state)
 	close_side(&server);
 }
 
-/* Have accept4 fail in this process from now on, as a security module or filter may. */
-static void forbid_accepting(void)
-{
-	struct sock_filter program[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_accept4, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = { WF_COUNT(program), program };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
-		_exit(2);
-}
-
 static void a_process_that_may_not_accept_pauses(void **state)
 {
 	struct side server;
@@ -759,18 +741,18 @@ static void a_process_that_may_not_accept_pauses(void **state)
 	child = fork();
 	if (!child) {
 		(void)alarm(LIMIT_NS / WF_NS_PER_S);
-		forbid_accepting();
+		if (!forbid(SYS_accept4))
+			_exit(2);
 		wf_door_poll(server.door, 1000);
 		_exit(wf_door_next_ns(server.door) == 1000 + WF_SOCKET_ACCEPT_PAUSE_NS ? 0 : 1);
 	}
 	assert_true(child > 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		print_message("skip: this kernel has no filters of system calls\n");
-	else
-		assert_int_equal(status, 0);
 	(void)close(fd);
 	close_side(&server);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		skip();
+	assert_int_equal(status, 0);
 }
 
 static void a_conn_may_be_closed_inside_its_message(void **state)
