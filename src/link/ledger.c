@@ -65,7 +65,7 @@ bool wf_ledger_owes_most(const struct wf_link *link)
 
 bool wf_ledger_is_overdrawn(const struct wf_link *link)
 {
-	/* Of a stranger no record is taken that would be answered. */
+	/* Records of strangers that would be answered are not taken at all. */
 	return !link->account.stranger && link->account.untaken_bytes >
 	       WF_MAX(OVERDRAWN_TIMES * wf_ledger_bound(link), (uint64_t)OVERDRAWN_LEAST_BYTES);
 }

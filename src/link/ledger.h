@@ -50,7 +50,7 @@ struct wf_ledger {
 	bool stranger;             /* the peer dialled us, and nobody here has named its address */
 	struct wf_list kept;       /* tensors that wait for a receive, the oldest first */
 	uint64_t bytes[WF_LEDGER_SIDES];
-	uint64_t untaken_bytes;    /* of the owed side: answers that have not left yet */
+	uint64_t untaken_bytes;    /* answers that have not left yet, of the owed side */
 };
 
 /* Charge @bytes, kept on behalf of the peer of @link, until they are discharged. */
