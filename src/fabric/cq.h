@@ -22,6 +22,7 @@ struct wf_cq {
 	uint32_t heard;      /* completions since the last sleep, until @unwatched */
 	bool unwatched;      /* descriptors are not in the epoll: the queue is read all the time */
 	uint64_t id;         /* key of the queue in the waitset */
+	uint64_t unread;     /* bytes in the sockets of the queue, when they were last counted */
 	struct fi_wait_pollfd fds; /* descriptors of the queue, as last asked for */
 	size_t fds_size;
 };

@@ -603,8 +603,6 @@ int wf_ep_read_spans(struct wf_ep *ep, const struct wf_span *spans, uint32_t spa
 	if (rail->own.reads)
 		return read_ourselves(ep, post, spans, span_count);
 	msg.context = (void *)post->id;
-	post->scattered = true;
-	rail->scattered++;
 	ret = WF_RAIL_CALL(rail, fi_readmsg, fid_of(ep), &msg, FI_COMPLETION);
 	if (ret) {
 		wf_post_give(rail, post);

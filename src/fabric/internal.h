@@ -134,7 +134,6 @@ struct wf_rail {
 	struct wf_rail_shared shared;
 	struct wf_rail_own own;
 	uint32_t busy;          /* posts of all endpoints */
-	uint32_t scattered;     /* reads into several spans, of these */
 	uint32_t polls;
 	bool woken;             /* a descriptor of the rail was readable */
 	struct wf_list notices;

@@ -43,7 +43,6 @@ void wf_post_give(struct wf_rail *rail, struct wf_post *post)
 	wf_list_prepend(&rail->spare, &post->node);
 	post->ep->busy--;
 	rail->busy--;
-	rail->scattered -= post->scattered;
 }
 
 void wf_post_tell(struct wf_rail *rail, struct wf_rail_notice *notice)

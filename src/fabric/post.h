@@ -30,7 +30,6 @@ struct wf_post {
 	uint64_t id;          /* 0: the provider does not hold the post */
 	struct wf_ep *ep;     /* NULL for a slot */
 	bool held;            /* a slot whose message is the owner's until wf_rail_give */
-	bool scattered;       /* a read into several spans, by the provider */
 	struct wf_list node;  /* in ep->posts, or rail->spare, or slots->refused */
 	struct wf_rail_notice notice;
 };

@@ -580,18 +580,6 @@ static bool may_have_news(const struct wf_rail *rail)
 	return rail->busy || rail->shared.shut_ns || wf_gate_knocked(&rail->shared.gate);
 }
 
-/*
- * Read @cq.  tcp may say that it is empty in the middle of a read into several spans: it has
- * spread what it had read ahead, and leaves the rest in the socket, which does not ring for it.
- * At the second look nothing is read ahead.
- */
-static int look_at(struct wf_rail *rail, struct wf_cq *cq)
-{
-	int count = wf_cq_read(rail, cq);
-
-	return count || !rail->scattered ? count : wf_cq_read(rail, cq);
-}
-
 static void look_at_queues(struct wf_rail *rail, bool look)
 {
 	bool empty = true;
@@ -600,7 +588,7 @@ static void look_at_queues(struct wf_rail *rail, bool look)
 		wf_wait_hear(rail);
 	WF_LIST_EACH(node, &rail->queues.warm) {
 		struct wf_cq *cq = WF_CONTAINER(node, struct wf_cq, warm_node);
-		int count = look_at(rail, cq);
+		int count = wf_cq_read(rail, cq);
 
 		if (count)
 			cq->empty = 0;
@@ -708,7 +696,7 @@ int wf_rail_arm(struct wf_rail *rail)
 		return -EAGAIN;
 	if (rail->shared.shut_ns)
 		return -EAGAIN; /* a sender inside the gate leaves a message soon, or is dead */
-	if (wf_wait_again(rail))
+	if (wf_wait_again(rail) || wf_wait_holds(rail))
 		return -EAGAIN;
 	/*
 	 * Look again: the first look may have let more come, and news is not told twice.  Of the
@@ -716,7 +704,8 @@ int wf_rail_arm(struct wf_rail *rail)
 	 * they say of the end of a connection does not ring.
 	 */
 	wf_wait_cool(rail);
-	if (progress(rail, true) || progress_connections(rail) || rail->wait.eq_rang)
+	if (progress(rail, true) || progress_connections(rail) || rail->wait.eq_rang ||
+	    wf_wait_holds(rail))
 		return -EAGAIN;
 	return wf_wait_try(rail);
 }

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Completions without a sleep after which a queue is not watched; not tuned. */
@@ -275,13 +276,43 @@ int wf_wait_again(struct wf_rail *rail)
 	return 0;
 }
 
+/*
+ * Has the last look left bytes in the sockets of @cq?  tcp reads ahead, and says that its queue is
+ * empty once it has dealt with all that it has read ahead: with 225 requests for reads, or in the
+ * middle of a read into several spans.  The socket does not ring for the rest.  As many bytes as
+ * before wait for something else: a slot.
+ */
+static bool holds(struct wf_cq *cq)
+{
+	uint64_t before = cq->unread;
+	int count;
+
+	cq->unread = 0;
+	for (size_t i = 0; i < cq->fds.nfds; i++)
+		if (!ioctl(cq->fds.fd[i].fd, FIONREAD, &count))
+			cq->unread += (uint64_t)count;
+	return cq->unread && cq->unread != before;
+}
+
+bool wf_wait_holds(struct wf_rail *rail)
+{
+	bool any = false;
+
+	if (!rail->wait.pollfd)
+		return false;
+	WF_LIST_EACH(node, &rail->queues.warm)
+		any |= holds(WF_CONTAINER(node, struct wf_cq, warm_node));
+	rail->queues.empty &= !any;
+	return any;
+}
+
 /* Count a look at @cq that has found nothing; a queue that rarely has anything cools. */
 void wf_wait_unheard(struct wf_rail *rail, struct wf_cq *cq)
 {
 	/* The only warm queue costs less to read than to be told about. */
 	if (rail->queues.warm_count == 1 || ++cq->empty < EMPTY_MAX / rail->queues.warm_count)
 		return;
-	if (rail->wait.pollfd && !watch_again(rail, cq))
+	if (rail->wait.pollfd && !watch_again(rail, cq) && !holds(cq))
 		wf_cq_cool(rail, cq);
 }
 

@@ -37,5 +37,7 @@ bool wf_wait_eq_ready(const struct wf_rail *rail); /* returns whether the event 
 bool wf_wait_has_eq(const struct wf_rail *rail); /* does hearing tell of the event queue? */
 void wf_wait_hear(struct wf_rail *rail); /* warm the queues whose descriptors have news */
 void wf_wait_cool(struct wf_rail *rail); /* cool all queues before a sleep */
+/* Has the last look left bytes in a socket of a warm queue?  The next one reads that queue. */
+bool wf_wait_holds(struct wf_rail *rail);
 
 #endif

@@ -33,13 +33,15 @@
 #define LIMIT_NS (30 * WF_NS_PER_S) /* for what takes milliseconds on an idle machine */
 #define BODY (8 * MIB) /* long enough that a close comes in the middle */
 #define SLOTS 8
+#define READS 600 /* more than tcp serves in two looks: 225 in each */
 
 /* What a message asks of the peer, in its first byte. */
 enum ask {
 	ASK_ECHO = 'e',  /* send it back */
 	ASK_LATER = 'l', /* send it back after a while */
 	ASK_BODY = 'b',  /* send the address and key of the body */
-	ASK_FLOOD = 'f'  /* send for ever */
+	ASK_FLOOD = 'f', /* send for ever */
+	ASK_READS = 'r'  /* read a byte of ours many times, and send back when all have come */
 };
 
 struct body {
@@ -88,6 +90,7 @@ struct peer {
 	struct wf_ep *ep;
 	struct wf_mr *body_mr, *out_mr;
 	uint8_t *body, out[66 * KIB];
+	unsigned reads; /* under way */
 	bool floods, ends;
 };
 
@@ -177,6 +180,22 @@ static void peer_command(struct peer *p)
 	peer_need(!open_to(p->rail, &place, p, &p->ep), "open");
 }
 
+static void peer_read(struct peer *p, const uint8_t *asked)
+{
+	struct wf_rail_event event;
+	struct body body;
+	int err;
+
+	memcpy(&body, asked, sizeof(body));
+	for (unsigned i = 0; i < READS; i++) {
+		while ((err = wf_ep_read(p->ep, p->out, 1, wf_mr_desc(p->out_mr), body.address,
+					 body.key, NULL)) == -EAGAIN)
+			p->reads -= wf_rail_poll(p->rail, &event, 1);
+		peer_need(!err, "read");
+		p->reads++;
+	}
+}
+
 static void peer_answer(struct peer *p, const struct wf_rail_event *v)
 {
 	struct body body = { ASK_BODY, wf_mr_address(p->body_mr, p->body), wf_mr_key(p->body_mr) };
@@ -200,6 +219,9 @@ static void peer_answer(struct peer *p, const struct wf_rail_event *v)
 	case ASK_FLOOD:
 		p->floods = true;
 		break;
+	case ASK_READS:
+		peer_read(p, v->bytes);
+		break;
 	}
 }
 
@@ -212,6 +234,10 @@ static void peer_hear(struct peer *p)
 	switch (v.kind) {
 	case WF_EVENT_REQUEST:
 		peer_need(!wf_ep_accept(p->rail, v.request, p, &p->ep, NULL), "accept");
+		break;
+	case WF_EVENT_READ:
+		if (!--p->reads)
+			peer_send(p, "", 1);
 		break;
 	case WF_EVENT_RECEIVED:
 		peer_answer(p, &v);
@@ -693,6 +719,35 @@ static void a_sleeper_hears_of_a_read_into_two_places(void **state)
 	end(w);
 }
 
+/* One look serves so many of them as libfabric has read ahead, and says that there is no more. */
+static void a_sleeper_serves_all_reads_that_have_come(void **state)
+{
+	struct world *w = begin(state);
+	struct wf_error e;
+	struct child c;
+	struct wf_ep *ep;
+	struct body asked = { .kind = ASK_READS };
+	static uint8_t shown[1];
+	struct wf_mr *mr;
+
+	assert_int_equal(wf_mr_open(w->rail, shown, 1, WF_ACCESS_REMOTE_READ, &mr, &e), 0);
+	spawn(w, &c);
+	ep = join(w, &c);
+	echo(w, ep, 1000);
+	asked.address = wf_mr_address(mr, shown);
+	asked.key = wf_mr_key(mr);
+	memcpy(w->out, &asked, sizeof(asked));
+	post(w, ep, ASK_READS, sizeof(asked));
+	while (wf_rail_arm(w->rail))
+		hear(w);
+	usleep(200 * 1000); /* all of them have come, as a rule */
+	wf_rail_woken(w->rail);
+	hear(w);
+	await_asleep(w, &w->received, 2);
+	reap(&c, true);
+	end(w);
+}
+
 static void a_sleeping_worker_hears_a_peer_that_connects(void **state)
 {
 	struct world *w = begin(state);
@@ -1152,6 +1207,8 @@ int main(int argc, char **argv)
 		EVERY(among_quiet_peers_one_that_speaks_is_heard),
 		ON("tcp", a_sleeper_hears_of_a_read_into_two_places),
 		ON("net", a_sleeper_hears_of_a_read_into_two_places),
+		ON("tcp", a_sleeper_serves_all_reads_that_have_come),
+		ON("net", a_sleeper_serves_all_reads_that_have_come),
 		ON("tcp", a_sleeping_worker_hears_a_peer_that_connects),
 		ON("net", a_sleeping_worker_hears_a_peer_that_connects),
 		ON("tcp", room_in_a_full_socket_wakes_the_sender),
