@@ -129,7 +129,8 @@ int wf_poller_wait(struct wf_poller *p, struct wf_poller_event events[WF_POLLER_
  */
 int wf_poller_set_alarm(struct wf_poller *p, uint64_t now_ns, uint64_t until_ns)
 {
-	struct itimerspec at = { .it_value = wf_clock_timespec(until_ns) };
+	/* A time of 0 is over, and would be none to the kernel. */
+	struct itimerspec at = { .it_value = wf_clock_timespec(WF_MAX(until_ns, 1)) };
 
 	if (p->alarm_ns > now_ns && p->alarm_ns <= until_ns)
 		return 0;

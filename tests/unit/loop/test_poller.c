@@ -112,6 +112,13 @@ static void an_alarm_makes_the_descriptor_readable_once(void **state)
 	assert_false(is_readable(0));
 }
 
+static void an_alarm_at_the_beginning_of_time_is_due(void **state)
+{
+	(void)state;
+	assert_int_equal(wf_poller_set_alarm(&poller, wf_clock_now(), 0), 0);
+	assert_true(is_readable(LIMIT_MS));
+}
+
 static void an_alarm_that_comes_sooner_stays(void **state)
 {
 	uint64_t now_ns = wf_clock_now();
@@ -192,6 +199,7 @@ int main(void)
 		ON_ONE_OF_ITS_OWN(a_readable_descriptor_is_reported_until_it_is_removed),
 		ON_ONE_OF_ITS_OWN(no_descriptor_is_no_error_but_a_closed_one_is),
 		ON_ONE_OF_ITS_OWN(an_alarm_makes_the_descriptor_readable_once),
+		ON_ONE_OF_ITS_OWN(an_alarm_at_the_beginning_of_time_is_due),
 		ON_ONE_OF_ITS_OWN(an_alarm_that_comes_sooner_stays),
 		ON_ONE_OF_ITS_OWN(an_alarm_that_is_over_does_not_stand_for_a_later_one),
 		cmocka_unit_test(without_descriptors_it_does_not_open_and_keeps_none),
