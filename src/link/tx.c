@@ -628,6 +628,8 @@ void wf_tx_resync(struct wf_link *link, const struct wf_greet *greet)
 	wf_tx_confirm(link, greet->resync.received);
 	if (link->state != WF_LINK_UP)
 		return;
+	/* What was confirmed may have been what others wait behind. */
+	wf_link_mark(link);
 	if (now_ns >= link->tx.replay_ns + REPLAY_NS)
 		replay(link);
 	if (!greet->resync.answer)
