@@ -11,6 +11,8 @@
 #include "core/turn.h"
 #include "util/clock.h"
 
+#define LOOK_NS (100 * WF_NS_PER_MS) /* of a manual node, whether it is drained; not tuned */
+
 static void begin(struct wf_loop_task *task)
 {
 	struct wf_worker *worker = WF_CONTAINER(task, struct wf_worker, drain_task);
@@ -59,9 +61,11 @@ static void wait_threaded(struct weft_node *node, uint64_t until_ns)
 static void wait_manual(struct weft_node *node, uint64_t until_ns)
 {
 	struct wf_worker *worker = &node->workers[0];
+	const struct wf_loop *loop = &worker->engine.loop;
 
-	while (!atomic_load(&node->forked) && !is_over(node) && worker->engine.loop.now_ns < until_ns)
-		wf_turn_until(worker, until_ns);
+	/* The last call may end with its peer, which no turn counts: look again now and then. */
+	while (!atomic_load(&node->forked) && !is_over(node) && loop->now_ns < until_ns)
+		wf_turn_until(worker, WF_MIN(until_ns, wf_clock_now() + LOOK_NS));
 }
 
 int wf_node_drain(struct weft_node *node, uint64_t timeout_ns)
