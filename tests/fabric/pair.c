@@ -367,6 +367,7 @@ static bool ends_well(struct pair_other *other)
 		pair_sleep_ms(1);
 	if (status == -1)
 		kill(other->pid, SIGKILL);
+	keep(other->pid, 0);
 	let_go(other);
 	return status == 0;
 }
