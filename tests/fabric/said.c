@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define WAITS 20000 /* of a millisecond each, for what takes milliseconds on an idle machine */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char said[4000];
@@ -28,6 +31,13 @@ bool said_has(const char *what)
 	has = strstr(said, what);
 	pthread_mutex_unlock(&lock);
 	return has;
+}
+
+bool said_comes(const char *what)
+{
+	for (unsigned i = 0; i < WAITS && !said_has(what); i++)
+		(void)usleep(1000);
+	return said_has(what);
 }
 
 void said_forget(void)

@@ -11,6 +11,9 @@ void said_line(void *arg, int level, const char *line);
 /* Do the lines since said_forget() have @what? */
 bool said_has(const char *what);
 
+/* Wait until they have it.  False: they lack it after 20 s. */
+bool said_comes(const char *what);
+
 void said_forget(void);
 
 #endif

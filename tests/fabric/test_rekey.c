@@ -631,16 +631,6 @@ static void a_node_that_starts_with_the_new_key_is_let_in(void **state)
 	close_two(&two);
 }
 
-static void wait_until_said(const char *text)
-{
-	uint64_t until = now_ns() + LIMIT_NS;
-
-	while (!said_has(text)) {
-		assert_true(now_ns() < until);
-		sleep_a_little();
-	}
-}
-
 static void call_until(struct weft_stub *stub, enum weft_status status)
 {
 	uint64_t until = now_ns() + LIMIT_NS;
@@ -659,7 +649,7 @@ static void a_node_takes_a_file_that_is_mended_later(void **state)
 
 	(void)state;
 	put_file(file_b, bytes, sizeof(bytes));
-	wait_until_said("this node's credentials stay as they were");
+	assert_true(said_comes("this node's credentials stay as they were"));
 	assert_true(said_has(file_b));
 	assert_int_equal(meet_third(two.b, old, false), WEFT_OK);
 	put_key(file_b, fresh);
@@ -681,13 +671,14 @@ static void a_list_that_cannot_be_used_keeps_no_key_back(void **state)
 	two = open_two("600s", false, list);
 	ends(call(two.stub_b), WEFT_OK);
 	put_file(list, bad, strlen(bad));
-	wait_until_said("the rights of this node's peers stay as they were");
+	assert_true(said_comes("the rights of this node's peers stay as they were"));
 	put_key(file_b, fresh);
 	meet_until(two.b, fresh, false, WEFT_OK);
 	ends(call(two.stub_b), WEFT_OK);
 	/* A key file that cannot be used keeps no list back, either. */
 	put_file(file_b, bytes, sizeof(bytes));
-	wait_until_said("what this node proves itself by, and its peers' rights, stay as they were");
+	assert_true(said_comes("what this node proves itself by, and its peers' rights, "
+			       "stay as they were"));
 	put_file(list, none, strlen(none));
 	call_until(two.stub_b, WEFT_PERMISSION_DENIED);
 	assert_int_equal(meet_third(two.b, fresh, false), WEFT_OK);
