@@ -532,19 +532,19 @@ static void a_deadline_is_enforced_on_both_sides(void **state)
 		open_client(&client, at);
 		pair_ping(client.pair.peer);
 		began = pair_now_ns();
-		calls__test__never(once(client.stub, 200 * PAIR_MS, &op), &request, hear_empty,
+		calls__test__never(once(client.stub, 2000 * PAIR_MS, &op), &request, hear_empty,
 				   &heard);
 		pair_ended(op, WEFT_DEADLINE_EXCEEDED);
-		assert_true(pair_now_ns() - began >= 200 * PAIR_MS);
-		assert_true(pair_now_ns() - began < 5000 * PAIR_MS);
+		assert_true(pair_now_ns() - began >= 2000 * PAIR_MS);
+		assert_true(pair_now_ns() - began < PAIR_LIMIT_NS);
 		assert_int_equal(atomic_load(&heard.count), 1);
 		assert_int_equal(heard.status, WEFT_DEADLINE_EXCEEDED);
 		weft_op_free(op);
 		seen = ask_seen(&client, 1);
 		assert_int_equal(seen.cancelled, 1);
-		assert_true(seen.first_left_ns > 0 && seen.first_left_ns <= 200 * PAIR_MS);
+		assert_true(seen.first_left_ns > 0 && seen.first_left_ns <= 2000 * PAIR_MS);
 		/* Its own clock, or the cancel of a caller whose time was up. */
-		assert_true(seen.last_left_ns < 100 * PAIR_MS);
+		assert_true(seen.last_left_ns < 1000 * PAIR_MS);
 		close_client(&client);
 		assert_int_equal(atomic_load(&heard.count), 1);
 	}
@@ -713,12 +713,12 @@ static void a_call_for_another_ends_with_it(void **state)
 		wait_for(1, 1);
 
 		/* And it has no more time than the first. */
-		calls__test__relay(once(client.stub, 300 * PAIR_MS, &op), &request, hear_empty,
+		calls__test__relay(once(client.stub, 2000 * PAIR_MS, &op), &request, hear_empty,
 				   &heard);
 		pair_ended(op, WEFT_DEADLINE_EXCEEDED);
 		weft_op_free(op);
 		wait_for(2, 2);
-		assert_in_range(atomic_load(&first_left_ns), 1, 300 * PAIR_MS);
+		assert_in_range(atomic_load(&first_left_ns), 1, 2000 * PAIR_MS);
 		close_client(&client);
 	}
 }

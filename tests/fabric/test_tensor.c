@@ -1075,7 +1075,7 @@ static void a_send_cancelled_while_it_is_pulled_ends_once(void **state)
 		pair_exchange(&pair, &pair.other);
 		assert_int_equal(weft_node_counters(pair.node, &before), 0);
 		send = pair_send(pair.peer, 1, "k", 64 * MIB, 1);
-		pair_say(&pair.other, "swallow");
+		pair_say(&pair.other, "swallow 500");
 		pair_sleep_ms(5);
 		weft_cancel(send.op);
 		assert_int_equal(weft_wait(send.op, PAIR_LIMIT_NS), 0);
@@ -1098,15 +1098,15 @@ static void a_send_cancelled_while_it_is_pulled_ends_once(void **state)
 	}
 }
 
-/* A receive that may end as it likes, within half a second. */
+/* A receive that may end as it likes, within so many ms. */
 static void do_swallow(struct pair *side, char *arguments)
 {
 	struct weft_recv_options options = { .size = sizeof(options),
 					     .op = { .size = sizeof(options.op),
-						     .timeout_ns = 500 * PAIR_MS } };
+						     .timeout_ns = strtoull(arguments, NULL, 10) *
+								   PAIR_MS } };
 	struct weft_op *op;
 
-	(void)arguments;
 	need(!weft_recv(side->node, side->peer, 1, "k", 1, NULL, &options, &op));
 	need(!weft_wait(op, PAIR_LIMIT_NS));
 	snprintf(side->reply, sizeof(side->reply), "%s", weft_status_name(weft_op_status(op)));
@@ -1159,7 +1159,7 @@ static void an_abort_ends_a_step_on_both_sides(void **state)
 
 		/* In the middle of a pull. */
 		send = pair_send(pair.peer, 1, "k", 64 * MIB, 1);
-		pair_say(&pair.other, "swallow");
+		pair_say(&pair.other, "swallow 15000");
 		pair_sleep_ms(5);
 		assert_int_equal(weft_step_abort(pair.node, 1, WEFT_DATA_LOSS, "nan"), 0);
 		assert_int_equal(weft_wait(send.op, PAIR_LIMIT_NS), 0);
@@ -1226,6 +1226,10 @@ static void receives_wait_for_memory_of_the_pool(void **state)
 			pair_do(&pair.other, "send 1 k %zu %u", MIB, i);
 		}
 		pair_ended(ops[0], WEFT_OK);
+		until = pair_now_ns() + PAIR_LIMIT_NS;
+		do
+			assert_int_equal(weft_node_counters(pair.node, &counters), 0);
+		while (!counters.pool_waits && pair_now_ns() < until);
 		pair_sleep_ms(WAIT_MS);
 		for (ended = 0; ended < COUNT && weft_op_ended(ops[ended]); ended++)
 			;
@@ -1322,8 +1326,8 @@ static void an_event_loop_may_drive_a_node(void **state)
 		close(epoll);
 		/* Commands are read while this node is not driven: let it answer. */
 		pair_say(&pair.other, "finish");
-		until = pair_now_ns() + 20 * PAIR_MS;
-		while (pair_now_ns() < until)
+		until = pair_now_ns() + PAIR_LIMIT_NS;
+		while (!pair_has_spoken(&pair.other) && pair_now_ns() < until)
 			weft_poll(pair.node, PAIR_MS);
 		pair_hear(&pair.other);
 		pair_close(&pair);
