@@ -849,11 +849,6 @@ static void a_body_that_waits_for_room_is_timed_from_when_it_was_due(void **stat
 	static struct process p;
 
 	(void)state;
-	/* A call that waits for none before it: its median, as a pause stretches but a few. */
-	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
-			     "perf --json --test call --sizes 0 --count 1000 --window 1"), 0);
-	double alone_us = number_of(&p, "\"p50\":");
-
 	/* Ten million calls in a second are more than any processor makes one by one. */
 	assert_int_equal(run(&p, "FI_PROVIDER=tcp",
 			     "perf --json --test call --sizes 0 --count 1000 --window 1 "
@@ -864,7 +859,8 @@ static void a_body_that_waits_for_room_is_timed_from_when_it_was_due(void **stat
 	double took_us = 1000 / number_of(&p, "\"achieved\":") * 1e6;
 	double half_us = number_of(&p, "\"p50\":");
 
-	assert_true(half_us > 50 * alone_us);
+	/* A call alone takes a thousandth of the whole. */
+	assert_true(half_us > took_us / 20);
 	assert_true(half_us < took_us);
 	assert_true(number_of(&p, "\"max\":") > took_us / 2);
 }
