@@ -194,6 +194,7 @@ def judge_newcomers(build, newcomers, calm_ms, outcome):
 
 def make(a, field, outcome):
     """Run the attack's function; a phrase of what it did."""
+    made = door.Door.made
     try:
         return a.function(field) or ''
     except Skip as skip:
@@ -201,6 +202,9 @@ def make(a, field, outcome):
     except Failure as failure:
         outcome.failures.append(str(failure))
     except (Broken, door.Closed, OSError) as error:
+        if door.Door.made == made:
+            outcome.failures.append('the attack has not begun: %s: %s' %
+                                    (type(error).__name__, error))
         # The node may end a link of an attacker at any time: that is its defence.
         return 'ended by %s: %s' % (type(error).__name__, error)
     return ''

@@ -191,6 +191,8 @@ class Closed(Exception):
 class Door:
     """A connection to a node's door, through TLS where the mode says so."""
 
+    made = 0    # connections so far, with their handshakes
+
     def __init__(self, address, timeout=5):
         self.socket = socket.create_connection(host_and_port(address), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -202,6 +204,7 @@ class Door:
             except Closed:
                 self.close()
                 raise
+        Door.made += 1
 
     def shake_hands(self, end):
         """Begin the session.  Closed: the node refuses it, or says nothing in time."""
