@@ -40,7 +40,7 @@ struct wf_provider wf_provider_shm, wf_provider_tcp;
 
 #define SHORT_FRAMES "TRUTHS_FRAME_BYTES" /* in the environment: length of this process's frames */
 #define BODY (64 * MIB)                   /* so long that what follows comes in the middle */
-#define LOST "10s"                        /* longer than any process is stopped here */
+#define LOST "60s"                        /* longer than any process is stopped here */
 
 static void make_rows(void)
 {

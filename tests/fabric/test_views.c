@@ -262,7 +262,7 @@ static void a_stopped_process_keeps_its_view(void **state)
 
 	(void)state;
 	setenv("WEFT_HEARTBEAT", "100ms", 1);
-	setenv("WEFT_LOST", "300ms", 1);
+	setenv("WEFT_LOST", "2s", 1);
 	open_pair(&pair);
 	be_looked_at(&pair);
 	pair_kill(&pair.other, SIGSTOP);
