@@ -26,7 +26,7 @@ def test_a_peer_has_the_identity_of_its_key(key):
             print(peer.identity)
         peer.ping().result()
         assert peer.identity.startswith('key:') and len(peer.identity) == 20
-        with pytest.raises(weft.Error):
+        with pytest.raises(weft.Error, match='neither gives way'):
             here.peer(keyed.address).ping(timeout=20).result()
 
 
