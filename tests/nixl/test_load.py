@@ -11,6 +11,8 @@ from test_transfers import SIZE, moved, pieces
 
 # What an agent keeps for another one: lists of some 18000 blocks at once, or some 110 bodies.
 BYTES = {'WEFT_PEER_BYTES': '1M'}
+# Longer than an agent is stopped here.
+LOST = {'WEFT_LOST': '60s'}
 # So many that no pause makes room for them.
 TOO_MANY = [(2 * i, 2 * i, 1) for i in range(60000)]
 
@@ -23,7 +25,7 @@ class Load:
         """A new agent, which ends with the test."""
         agent = agents.Process(name, parameters=parameters, size=SIZE, memory=memory,
                                environment={'WEFT_PROVIDER': self.provider, 'WEFT_CUDA': DRIVER,
-                                            **BYTES})
+                                            **BYTES, **LOST})
         self.addCleanup(agent.end)
         return agent.ready()
 
@@ -80,7 +82,7 @@ class Load:
         self.assertNotIn('notification fails', here.printed())
 
     def test_a_write_that_is_always_refused_fails_in_its_time_and_holds_up_no_other(self):
-        hurried = self.meeting('hurried', timeout_ms='5000')
+        hurried = self.meeting('hurried', timeout_ms='15000')
         # So many others that some of them are posted after the first refusal.
         others = [[(0, 0, 1)]] * 300
         begun = time.monotonic()
