@@ -840,7 +840,7 @@ static void a_port_where_nobody_listens_is_unavailable(void **state)
 		op = begin(stub, calls__test__unary, 100, 1000, 0, &heard);
 		pair_ended(op, WEFT_UNAVAILABLE);
 		took = pair_now_ns() - took;
-		assert_in_range(took / PAIR_MS, 500, 5000);
+		assert_in_range(took, 500 * PAIR_MS, PAIR_LIMIT_NS);
 		assert_non_null(strstr(weft_op_message(op), address));
 		assert_int_equal(weft_op_executed(op), WEFT_EXECUTED_NO);
 		assert_int_equal(heard.status, WEFT_UNAVAILABLE);
@@ -856,9 +856,10 @@ static void a_killed_server_ends_the_calls_it_had(void **state)
 	Calls__Request request = CALLS__REQUEST__INIT;
 	struct client client;
 	struct weft_op *op;
-	uint64_t until, began;
+	uint64_t until;
 
 	(void)state;
+	setenv("WEFT_LOST", "120s", 1); /* longer than any wait here: the kernel tells of a death */
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		struct heard heard = { 0 };
 
@@ -869,15 +870,14 @@ static void a_killed_server_ends_the_calls_it_had(void **state)
 			;
 		pair_kill(&client.pair.other, SIGKILL);
 		client.pair.peer = NULL;
-		began = pair_now_ns();
 		pair_ended(op, WEFT_UNAVAILABLE);
-		assert_true(pair_now_ns() - began < 2000 * PAIR_MS);
 		/* It may have done what it was asked before it died. */
 		assert_int_equal(weft_op_executed(op), WEFT_EXECUTED_MAYBE);
 		assert_int_equal(heard.status, WEFT_UNAVAILABLE);
 		weft_op_free(op);
 		close_client(&client);
 	}
+	unsetenv("WEFT_LOST");
 }
 
 /* A call of the test's own service that nobody answers. */
@@ -900,6 +900,7 @@ static void a_handler_learns_that_its_caller_was_killed(void **state)
 	uint64_t until;
 
 	(void)state;
+	setenv("WEFT_LOST", "120s", 1); /* longer than any wait here: the kernel tells of a death */
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&pair, at, NULL);
 		do_serve(&pair, NULL);
@@ -911,12 +912,13 @@ static void a_handler_learns_that_its_caller_was_killed(void **state)
 		assert_int_equal(atomic_load(&cancelled_count), 0);
 		pair_kill(&pair.other, SIGKILL);
 		pair.peer = NULL;
-		until = pair_now_ns() + 2000 * PAIR_MS;
+		until = pair_now_ns() + PAIR_LIMIT_NS;
 		while (!atomic_load(&cancelled_count) && pair_now_ns() < until)
 			pair_sleep_ms(1);
 		assert_int_equal(atomic_load(&cancelled_count), 1);
 		pair_close(&pair);
 	}
+	unsetenv("WEFT_LOST");
 }
 
 static const struct pair_command commands[] = {

@@ -28,7 +28,6 @@
 /* Shorter than the defaults of 1 s and 3 s, so that frozen peers are lost sooner. */
 #define HEARTBEAT "200ms"
 #define LOST "1s"
-#define KILLED_NS (2000 * PAIR_MS)
 /* The limit, and 2 s until a shared rail's buffers are quiet; the rest is for a busy machine. */
 #define FROZEN_NS ((1000 + 2000 + 2000) * PAIR_MS)
 
@@ -226,7 +225,9 @@ static void lose_peers(int signal, uint64_t limit_ns)
 static void killed_peers_end_their_operations_only(void **state)
 {
 	(void)state;
-	lose_peers(SIGKILL, KILLED_NS);
+	setenv("WEFT_LOST", "120s", 1); /* longer than any wait here: the kernel tells of a death */
+	lose_peers(SIGKILL, PAIR_LIMIT_NS);
+	setenv("WEFT_LOST", LOST, 1);
 }
 
 static void frozen_peers_end_their_operations_only(void **state)
@@ -386,7 +387,7 @@ static void a_survivor_removes_what_the_dead_left(void **state)
 		pair.peer = NULL;
 		pair_ended(op, WEFT_UNAVAILABLE);
 		weft_op_free(op);
-		until = pair_now_ns() + KILLED_NS;
+		until = pair_now_ns() + PAIR_LIMIT_NS;
 		while (pair_files_left(&others, &own) && pair_now_ns() < until)
 			pair_sleep_ms(1);
 		assert_int_equal(pair_files_left(&others, &own), 0);

@@ -30,8 +30,7 @@
 #include "pair.h"
 
 #define MIB ((size_t)1024 * 1024)
-#define NOTICE_NS (1000 * PAIR_MS) /* from a death to the last operation that it ended */
-#define CHILD_S 30                 /* no child lives longer */
+#define CHILD_S 30 /* no child lives longer */
 
 extern char **environ;
 
@@ -284,10 +283,10 @@ static void no_living_child_hides_a_death(void **state)
 	struct pair_other others[PAIR_COUNT(ways)];
 	struct weft_op *op;
 	struct pair pair;
-	uint64_t began;
 	pid_t child;
 
 	(void)state;
+	setenv("WEFT_LOST", "120s", 1); /* longer than any wait here: the kernel tells of a death */
 	for (const char *at = pair_first(); at; at = pair_next()) {
 		pair_open(&pair, at, NULL);
 		for (size_t i = 0; i < PAIR_COUNT(ways); i++) {
@@ -297,15 +296,14 @@ static void no_living_child_hides_a_death(void **state)
 			assert_true(child > 0);
 			pair_exchange(&pair, &others[i]);
 			op = pair_recv(pair.node, others[i].peer, 1, "k");
-			began = pair_now_ns();
 			pair_kill(&others[i], SIGKILL);
 			pair_ended(op, WEFT_UNAVAILABLE);
-			assert_true(pair_now_ns() - began < NOTICE_NS);
 			weft_op_free(op);
 			assert_int_equal(kill(child, SIGKILL), 0);
 		}
 		pair_close(&pair);
 	}
+	unsetenv("WEFT_LOST");
 }
 
 /* Until there is nothing left to do, which is soon; then the descriptor is quiet. */
