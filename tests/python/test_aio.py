@@ -62,16 +62,19 @@ def test_a_manual_node_in_a_loop_is_woken_by_its_peers(start, provider):
             else:
                 print(node.address, flush=True)
                 peer = node.peer((await node.recv(0, 'address')).tobytes().decode())
-            begun = time.monotonic()
+            took = []
             for i in range(300):
+                begun = time.monotonic()
                 got = node.recv(1, str(i))
                 if len(sys.argv) > 1:
                     await got
                 peer.send(1, str(i), b'x')
                 if len(sys.argv) == 1:
                     await got
-            # Without being woken each takes a timer of weft's, 10 ms.
-            print('in time' if time.monotonic() - begun < 2 else time.monotonic() - begun, flush=True)
+                took.append(time.monotonic() - begun)
+            # Without being woken each takes a timer of weft's, 10 ms or more.
+            quartile = sorted(took)[len(took) // 4]
+            print('in time' if quartile < 0.008 else quartile, flush=True)
             await peer.send(2, 'end', b'x')
             await node.recv(2, 'end')
         asyncio.run(main())
