@@ -11,7 +11,7 @@
 #include "core/turn.h"
 #include "util/clock.h"
 
-#define LOOK_NS (100 * WF_NS_PER_MS) /* of a manual node, whether it is drained; not tuned */
+#define LOOK_NS (100 * WF_NS_PER_MS) /* looks of a manual node whether it is drained; not tuned */
 
 static void begin(struct wf_loop_task *task)
 {

@@ -628,7 +628,7 @@ void wf_tx_resync(struct wf_link *link, const struct wf_greet *greet)
 	wf_tx_confirm(link, greet->resync.received);
 	if (link->state != WF_LINK_UP)
 		return;
-	/* What was confirmed may have been what others wait behind. */
+	/* Messages may wait behind frames that are confirmed now. */
 	wf_link_mark(link);
 	if (now_ns >= link->tx.replay_ns + REPLAY_NS)
 		replay(link);
