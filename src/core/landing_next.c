@@ -96,10 +96,7 @@ int wf_landing_next(struct weft_landing *landing, const struct weft_op_options *
 
 	if (err)
 		return err;
-	wf_list_init(&fresh->landed.note.taker);
-	/* A tensor that may land at any time is not late. */
-	fresh->patient = options && options->timeout_ns == WEFT_FOREVER;
-	fresh->landed.note.window = landing->window;
+	wf_note_init(fresh, landing->window, options);
 	fresh->landed.landing = landing;
 	wf_landing_get(landing);
 	wf_op_launch(fresh, fresh->time.made_ns, op);

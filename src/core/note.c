@@ -97,6 +97,15 @@ const struct wf_op_class wf_note_class = {
 	.late = late,
 };
 
+void wf_note_init(struct weft_op *op, struct weft_window *window,
+		  const struct weft_op_options *options)
+{
+	wf_list_init(&op->note.taker);
+	op->note.window = window;
+	/* A note that may come at any time is not late. */
+	op->patient = options && options->timeout_ns == WEFT_FOREVER;
+}
+
 int wf_note_next(struct weft_window *window, const struct weft_op_options *options,
 		 struct weft_op **op)
 {
@@ -105,10 +114,7 @@ int wf_note_next(struct weft_window *window, const struct weft_op_options *optio
 
 	if (err)
 		return err;
-	wf_list_init(&fresh->note.taker);
-	/* A note that may come at any time is not late. */
-	fresh->patient = options && options->timeout_ns == WEFT_FOREVER;
-	fresh->note.window = window;
+	wf_note_init(fresh, window, options);
 	wf_op_launch(fresh, fresh->time.made_ns, op);
 	return 0;
 }

@@ -22,6 +22,8 @@ int wf_note_next(struct weft_window *window, const struct weft_op_options *optio
 		 struct weft_op **op);
 
 /* Functions of the classes that take a note: @op begins with a struct wf_op_note. */
+void wf_note_init(struct weft_op *op, struct weft_window *window,
+		  const struct weft_op_options *options); /* maybe NULL */
 void wf_note_start(struct weft_op *op);
 void wf_note_stop(struct weft_op *op, const struct wf_error *e);
 void wf_note_starve(struct weft_op *op, struct wf_worker *worker, const struct wf_error *e);
