@@ -628,10 +628,10 @@ void wf_tx_resync(struct wf_link *link, const struct wf_greet *greet)
 	wf_tx_confirm(link, greet->resync.received);
 	if (link->state != WF_LINK_UP)
 		return;
-	/* Messages may wait behind frames that are confirmed now. */
-	wf_link_mark(link);
 	if (now_ns >= link->tx.replay_ns + REPLAY_NS)
 		replay(link);
+	else
+		wf_link_mark(link); /* messages may wait behind frames that are confirmed now */
 	if (!greet->resync.answer)
 		send_resync(link, true);
 }

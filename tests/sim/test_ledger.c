@@ -446,7 +446,7 @@ static void assert_stranger_is_held(void (*forge_one)(uint64_t n))
 	assert_true(kept(1) > before + SIDE / 4);
 	assert_true(kept(1) < before + SIDE + 64 * KIB);
 
-	/* What was held back comes, and is answered, as soon as answers are taken. */
+	/* Records that were held back come, and are answered, as soon as answers are taken. */
 	set_deaf(0, false);
 	wf_flight_ping(&one, 0, 1, 20 * S);
 	wf_flight_land(&one, 1, 20 * S);
@@ -623,7 +623,7 @@ static void a_peer_that_has_nothing_kept_may_send_a_frame_however_long_frames_ar
 	}
 }
 
-/* What else is owed to a peer, as replies and frames under way, is no answer that it does not take. */
+/* Replies and frames under way are owed to a peer, too, and are no answers that it does not take. */
 static void a_peer_is_overdrawn_by_answers_alone(void **state)
 {
 	static struct wf_directory directory;
