@@ -177,11 +177,13 @@ struct weft_recv_options {
  * like any.  While options->many_max of them are under way or not freed, more tensors wait in
  * their channel, as those that no receive is there for.  @into is NULL.  @op itself has no
  * deadline unless one is named.  It ends when it is cancelled, with its step, when the named peer
- * is lost, or without memory for the next tensor, never with WEFT_OK; and is told after its last.
+ * is lost, or without memory for the next tensor, never with WEFT_OK; and is told after its last,
+ * to a callback as @op, which may not be NULL there and is not the callback's to free.
  *
  * -EINVAL: bad flags or key; @into is not contiguous or no tensor; a receive that stays has one,
- * has WEFT_ANY_SHAPE, WEFT_DROP or WEFT_RELAY, or neither callback nor queue; WEFT_RELAY without a
- * peer; a peer of another node.  Device memory: as weft_send().  -ENOMEM.  Threads: any, callback.
+ * has WEFT_ANY_SHAPE, WEFT_DROP or WEFT_RELAY, neither callback nor queue, or a callback and no
+ * @op; WEFT_RELAY without a peer; a peer of another node.  Device memory: as weft_send().
+ * -ENOMEM.  Threads: any, callback.
  */
 WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       uint64_t step, const void *key, size_t key_bytes,
@@ -190,17 +192,16 @@ WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 		       struct weft_op **op);
 
 /*
- * Returns the tensor that a receive got, valid until weft_op_free(op); NULL unless the outcome is
- * WEFT_OK.  @flags, if not NULL, gets WEFT_DEAD, WEFT_OPAQUE and WEFT_READONLY; a dead or
+ * Returns the tensor that a receive got, valid until weft_op_free(op), or until the node closes
+ * where the memory is of its pool; NULL unless the outcome is WEFT_OK, and after that.  @flags, if not NULL, gets WEFT_DEAD, WEFT_OPAQUE and WEFT_READONLY; a dead or
  * zero-element tensor has data NULL.  Threads: any, callback.
  */
 WEFT_API const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags);
 
 /*
  * Returns the peer that @op received from, or was begun with; open until the node closes, not to
- * be closed.  NULL: a receive that has no tensor, also one of a named peer, or an operation with
- * several peers.
- * Threads: any, callback.
+ * be closed.  NULL: a receive that has no tensor, also one of a named peer, an operation with
+ * several peers, or of a node that has closed.  Threads: any, callback.
  */
 WEFT_API struct weft_peer *weft_op_peer(const struct weft_op *op);
 

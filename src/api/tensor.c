@@ -38,7 +38,8 @@ const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *fla
 			*flags = 0;
 		return &landed->tensor;
 	}
-	if (op->class->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op))
+	if (op->class->kind != WF_OP_RECV || weft_op_status(op) != WEFT_OK || !weft_op_ended(op) ||
+	    op->recv.lost)
 		return NULL;
 	r = &op->recv.receiving;
 	if (flags)
@@ -51,7 +52,7 @@ struct weft_peer *weft_op_peer(const struct weft_op *op)
 	if (WF_NEED(op))
 		return NULL;
 	if (op->class->kind != WF_OP_RECV)
-		return op->peer;
+		return op->owner ? op->peer : NULL;
 	return weft_op_ended(op) ? op->recv.from : NULL;
 }
 

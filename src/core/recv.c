@@ -161,6 +161,7 @@ static void free_recv(struct weft_op *op)
 /* The pool and the peers are freed with the node. */
 static void let_go(struct weft_op *op)
 {
+	op->recv.lost = op->recv.receiving.got.chunk;
 	op->recv.receiving.got.chunk = NULL;
 	op->recv.from = NULL;
 }

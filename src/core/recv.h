@@ -16,6 +16,7 @@ struct wf_worker;
 struct wf_op_recv {
 	struct weft_tensor into;
 	struct weft_peer *from;   /* the tensor's sender */
+	bool lost;                /* the tensor was in memory of the pool, whose node has closed */
 	struct wf_recv_any *parts; /* one for each worker; NULL: one worker alone gets the tensor */
 	union {
 		/* with @parts: the one that gets the tensor, or ends without */

@@ -481,6 +481,9 @@ int wf_recv_many(struct weft_node *node, struct weft_peer *peer, uint64_t step, 
 		return wf_last_set(-EINVAL, "a receive of many has no buffer for each");
 	if (!options->op.done && !options->op.queue)
 		return wf_last_set(-EINVAL, "a receive of many needs a callback or a queue");
+	if (!op && options->op.done)
+		return wf_last_set(-EINVAL, "a receive of many whose callback is told of tensors and of "
+					    "its own end needs an operation to tell them apart");
 	err = wf_op_nested(&options->op, &nested);
 	if (!err)
 		err = wf_op_new(node, peer, &wf_recv_many_class, nested, &fresh);

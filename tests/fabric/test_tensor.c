@@ -1643,8 +1643,15 @@ static void closing_a_node_cancels_what_is_pending(void **state)
 		pair_sent(&small);
 		weft_peer_close(other.peer);
 		other.peer = NULL;
+		assert_non_null(weft_op_tensor(got, NULL));
+		assert_non_null(weft_op_peer(got));
+		assert_non_null(weft_op_peer(offered.op));
 		assert_int_equal(weft_node_close(node), 0);
 
+		/* The pool and the peers are gone. */
+		assert_null(weft_op_tensor(got, NULL));
+		assert_null(weft_op_peer(got));
+		assert_null(weft_op_peer(offered.op));
 		assert_int_equal(atomic_load(&count), 2);
 		assert_int_equal(weft_op_status(pending), WEFT_CANCELLED);
 		assert_int_equal(weft_op_status(offered.op), WEFT_CANCELLED);

@@ -403,6 +403,9 @@ static void a_receive_that_nobody_hears_or_with_one_buffer_is_refused(void **sta
 	options = options_of(0);
 	options.op.done = NULL;
 	assert_int_equal(weft_recv(wf_world_node(0), NULL, STEP, "", 0, NULL, &options, &op), -EINVAL);
+	/* A callback could not tell the end, which is not its own, from a tensor that failed. */
+	options = options_of(0);
+	assert_int_equal(weft_recv(wf_world_node(0), NULL, STEP, "", 0, NULL, &options, NULL), -EINVAL);
 	wf_world_end();
 }
 
