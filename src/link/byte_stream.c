@@ -8,6 +8,9 @@
 /* The alert protocol_version, by which a node that speaks no TLS hears why the connection ends. */
 static const uint8_t alert[] = { 21, 3, 3, 0, 2, 2, 70 };
 
+/* The alert insufficient_security, by which a node with credentials hears that we have none. */
+static const uint8_t without_credentials[] = { 21, 3, 3, 0, 2, 2, 71 };
+
 void wf_byte_stream_close(struct wf_byte_stream *s)
 {
 	wf_socket_close(s->socket);
@@ -80,6 +83,11 @@ int wf_byte_stream_shake(struct wf_byte_stream *s, struct wf_error *e)
 		return wf_error_set(e, sent, "the connection broke: %s", wf_error_name(sent));
 	s->shaking = rc;
 	return rc;
+}
+
+void wf_byte_stream_decline(struct wf_byte_stream *s)
+{
+	(void)wf_socket_write(s->socket, without_credentials, sizeof(without_credentials));
 }
 
 ssize_t wf_byte_stream_read(struct wf_byte_stream *s, void *bytes, size_t count, struct wf_error *e)

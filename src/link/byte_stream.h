@@ -36,6 +36,9 @@ int wf_byte_stream_secure(struct wf_byte_stream *stream, struct wf_credentials *
  */
 int wf_byte_stream_shake(struct wf_byte_stream *stream, struct wf_error *e);
 
+/* Tell the peer, who shakes hands, that this node has no credentials.  @stream has no session. */
+void wf_byte_stream_decline(struct wf_byte_stream *stream);
+
 /*
  * Read bytes.  Returns how many; 0 at the end; -EAGAIN; any other error: the stream is broken, and
  * @e has a sentence if TLS knows why.

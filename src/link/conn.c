@@ -252,10 +252,15 @@ static int start_message(struct wf_conn *c, struct wf_error *e)
 	 */
 	int length = wf_greet_length(c->prefix, c->in.count);
 
+	if (length < 0 && is_tls(c)) {
+		if (!c->dialled)
+			wf_byte_stream_decline(&c->stream);
+		return wf_error_set(e, -EKEYREJECTED, "%s sent TLS: it has a key or certificate, "
+				    "and this node has none (WEFT_KEY_FILE, WEFT_CERT)", c->remote);
+	}
 	if (length < 0)
 		return wf_error_set(e, length, "%s sent %s", c->remote, length == -EMSGSIZE ?
-				    "a message that is too long" : is_tls(c) ?
-				    "TLS: it has a key or certificate, and this node has none" :
+				    "a message that is too long" :
 				    "what is no message of weft's");
 	if (err)
 		return err;
@@ -330,7 +335,9 @@ bool wf_conn_waits(const struct wf_conn *c)
 
 void wf_conn_want(struct wf_conn *c)
 {
-	bool writes = c->torn || (!c->mute && wf_conn_waits(c));
+	/* The queue waits for the end of a handshake, not for the socket. */
+	bool waits = c->stream.shaking ? wf_byte_stream_waits(&c->stream) : wf_conn_waits(c);
+	bool writes = c->torn || (!c->mute && waits);
 
 	wf_socket_want(c->stream.socket,
 		       WF_SOCKET_READABLE | (writes ? WF_SOCKET_WRITABLE : 0u));

@@ -338,9 +338,11 @@ static int accept_hello(struct wf_link *link, const struct wf_conn *conn,
 		return wf_error_set(e, -EINVAL, "%s is this node itself", link->address);
 	if (!hello->link)
 		return wf_error_set(e, -EPROTO, "the hello of the peer names no link");
+	/* The sentence is read at both ends, so "this node" would be wrong at one of them. */
 	if (strcmp(theirs, ours))
-		return wf_error_set(e, -EPROTO, "the peer has WEFT_SECURITY=%s, and this node %s: "
-				    "neither gives way", theirs, ours);
+		return wf_error_set(e, -EPROTO, "WEFT_SECURITY is %s at the node that dials, and "
+				    "%s at the one that is dialled: neither gives way",
+				    link->dialler ? ours : theirs, link->dialler ? theirs : ours);
 	if (hello->cipher >= WF_SEAL_CIPHERS)
 		return wf_error_set(e, -EPROTO, "the hello of the peer names no cipher");
 	err = wf_link_keep_hello(link, hello, e);

@@ -60,6 +60,8 @@ static const struct {
 	  "our certificate is revoked, it says" },
 	{ SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, EKEYREJECTED, "it does not take our certificate" },
 	{ SSL_R_TLSV1_ALERT_ACCESS_DENIED, EKEYREJECTED, "it does not let our identity in" },
+	{ SSL_R_TLSV1_ALERT_INSUFFICIENT_SECURITY, EKEYREJECTED,
+	  "it has no key or certificate, and this node has (WEFT_KEY_FILE, WEFT_CERT)" },
 };
 
 /* Have the peer's certificate checked against the name that was dialled, which may be a number. */

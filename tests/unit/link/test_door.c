@@ -1124,6 +1124,30 @@ static void a_stranger_that_is_silent_is_told_nothing_and_has_five_seconds(void 
 	close_side(&s);
 }
 
+/* A queue that waits for the end of a handshake is no reason to look at the socket all the time. */
+static void a_dial_sleeps_while_the_peer_is_silent_in_the_handshake(void **state)
+{
+	struct wf_greet greet = hello();
+	char address[64];
+	struct pollfd door;
+	struct wf_conn *conn;
+	struct side s;
+	int fd;
+
+	(void)state;
+	fd = plain_listener(address, sizeof(address), 1);
+	open_side(&s, "127.0.0.1:0");
+	conn = dial(&s, address);
+	assert_int_equal(wf_conn_send(conn, &greet), 0);
+	UNTIL(s.connected, &s, NULL);
+	door = (struct pollfd){ wf_door_fd(s.door), POLLIN, 0 };
+	for (int i = 0; i < 3; i++)
+		wf_door_poll(s.door, now_ns());
+	assert_int_equal(poll(&door, 1, 0), 0);
+	close(fd);
+	close_side(&s);
+}
+
 /* Dial @b from @a, which fails.  The error is @a's then. */
 static void dial_in_vain(struct side *a, struct side *b)
 {
@@ -1256,6 +1280,7 @@ int main(void)
 		WITH_KEY(a_refused_dial_is_closed_with_a_sentence),
 		WITH_KEY(a_stranger_without_the_key_hears_an_alert_alone),
 		WITH_KEY(a_stranger_that_is_silent_is_told_nothing_and_has_five_seconds),
+		WITH_KEY(a_dial_sleeps_while_the_peer_is_silent_in_the_handshake),
 		WITH_KEY(two_keys_part_with_a_sentence),
 		WITH_KEY(a_node_without_a_key_hears_why_the_door_closes),
 		WITH_KEY(a_dial_to_a_node_without_a_key_says_nothing),
