@@ -36,8 +36,8 @@ enum weft_security {
 };
 
 /*
- * Options of a node.  Zero means "as the environment says, else the default";
- * weft_options(7) lists both.  @size is sizeof(struct weft_node_options).
+ * Options of a node.  Zero means "as @settings or the environment say, else the default";
+ * weft_options(7) lists all.  @size is sizeof(struct weft_node_options).
  */
 struct weft_node_options {
 	size_t size;
@@ -70,6 +70,11 @@ struct weft_node_options {
 	/* Interceptors of calls, ended by NULL, see intercept.h; copied.  NULL: none. */
 	const struct weft_interceptor *const *interceptors;
 	const char *rules;       /* rules of memory for weft_alloc_near, as WEFT_RULES */
+	/*
+	 * Settings by their names, "WEFT_LOST=5s" each, ended by NULL: before the environment's,
+	 * and behind the members above.  Copied.  NULL: none.
+	 */
+	const char *const *settings;
 };
 #define WEFT_NODE_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_node_options)
 

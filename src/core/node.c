@@ -107,7 +107,7 @@ enum weft_security wf_node_security(const struct weft_node *node)
 int wf_node_settings(const struct weft_node_options *given, struct wf_options *o)
 {
 	struct wf_error e;
-	int err = wf_options_load(o, &e);
+	int err = wf_options_load(o, given->settings, &e);
 
 	if (err)
 		return wf_last_copy(&e);

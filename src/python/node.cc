@@ -2,8 +2,10 @@
 #include "node.h"
 
 #include <cerrno>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <vector>
 
 #include "describe.h"
 #include "errors.h"
@@ -73,11 +75,21 @@ static weft_security security_of(const Text &mode)
 	return WEFT_SECURITY_SEALED;
 }
 
+using Settings = std::map<std::string, std::string>;
+
 static void open_node(Node *self, const Text &listen, const Text &advertise, const Text &name, const Text &provider,
 		      const Text &device, nb::handle timeout, uint64_t pool_bytes, const Text &security,
-		      bool manual, unsigned workers, bool checksum)
+		      bool manual, unsigned workers, bool checksum, const Settings &settings)
 {
 	weft_node_options o = WEFT_NODE_OPTIONS_INIT;
+	std::vector<std::string> lines;
+	std::vector<const char *> texts;
+
+	for (const auto &[setting, value] : settings)
+		lines.push_back(setting + "=" + value);
+	for (const auto &line : lines)
+		texts.push_back(line.c_str());
+	texts.push_back(nullptr);
 
 	o.mode = manual ? WEFT_MANUAL : WEFT_THREADED;
 	o.security = security_of(security);
@@ -90,6 +102,7 @@ static void open_node(Node *self, const Text &listen, const Text &advertise, con
 	o.pool_bytes = pool_bytes;
 	o.workers = workers;
 	o.flags = checksum ? WEFT_CHECKSUM : 0;
+	o.settings = texts.data();
 	new (self) Node{ std::make_shared<Shared>(o) };
 }
 
@@ -291,12 +304,13 @@ nb::class_<Node> bind_node(nb::module_ &m)
 			   "127.0.0.1:0 by default.  timeout: seconds for operations that name none.  security:\n"
 			   "'sealed' or 'keyed', with a key or certificates; 'open' to leave loopback without.\n"
 			   "manual: driven by the thread that waits, without one of\n"
-			   "its own.  checksum: bodies are verified on arrival.");
+			   "its own.  checksum: bodies are verified on arrival.  settings: a dict of those of\n"
+			   "weft_options(7) by name, before the environment's.");
 
 	c.def("__init__", &open_node, nb::kw_only(), "listen"_a = nb::none(), "advertise"_a = nb::none(),
 	      "name"_a = nb::none(), "provider"_a = nb::none(), "device"_a = nb::none(),
 	      "timeout"_a = nb::none(), "pool_bytes"_a = 0, "security"_a = nb::none(), "manual"_a = false,
-	      "workers"_a = 0, "checksum"_a = false)
+	      "workers"_a = 0, "checksum"_a = false, "settings"_a = Settings())
 		.def("__enter__", [](nb::handle self) { return nb::borrow(self); })
 		.def("__exit__", [](const Node &n, nb::args) { n.shared->close(); })
 		.def_prop_ro("address", [](const Node &n) { return nb::str(weft_node_address(n.shared->node())); },

@@ -433,14 +433,29 @@ static const char *look_up(const struct weft_option *option, const char *name)
 	return text && !*text && !strcmp(option->unit, "text") ? NULL : text;
 }
 
-/* Set the field of @row in @o from the environment, else from its default. */
-static int load_row(const struct row *row, struct wf_options *o, struct wf_error *e)
+/* The last value that @settings, maybe NULL, have for @option, or NULL; an empty text is its default. */
+static const char *said(const char *const *settings, const struct weft_option *option)
+{
+	size_t length = strlen(option->name);
+	const char *text = NULL;
+
+	for (; settings && *settings; settings++)
+		if (!strncmp(*settings, option->name, length) && (*settings)[length] == '=')
+			text = *settings + length + 1;
+	return text && !*text && !strcmp(option->unit, "text") ? option->preset : text;
+}
+
+/* Set the field of @row in @o from @settings, else from the environment, else from its default. */
+static int load_row(const struct row *row, const char *const *settings, struct wf_options *o,
+		    struct wf_error *e)
 {
 	const struct weft_option *option = &row->option;
 	void *field = (char *)o + row->offset;
 	const char *name = option->name;
-	const char *text = look_up(option, name);
+	const char *text = said(settings, option);
 
+	if (!text)
+		text = look_up(option, name);
 	if (!text) {
 		text = look_up(option, option->alias);
 		name = text ? option->alias : name;
@@ -505,17 +520,28 @@ size_t wf_options_unknown(char *text, size_t bytes)
 	return count;
 }
 
-int wf_options_load(struct wf_options *o, struct wf_error *e)
+static int check_settings(const char *const *settings, struct wf_error *e)
+{
+	for (; settings && *settings; settings++) {
+		size_t length = strcspn(*settings, "=");
+
+		if (!(*settings)[length] || !find(*settings, length))
+			return wf_error_set(e, -EINVAL, "settings have \"%.100s\": expected a name of "
+					    "weft_options(7), = and a value", *settings);
+	}
+	return 0;
+}
+
+int wf_options_load(struct wf_options *o, const char *const *settings, struct wf_error *e)
 {
 	const char *device = "WEFT_DEVICE";
 	struct wf_options fresh = { 0 };
+	int err = check_settings(settings, e);
 
-	for (size_t i = 0; i < WF_COUNT(rows); i++) {
-		int err = load_row(&rows[i], &fresh, e);
-
-		if (err)
-			return err;
-	}
+	for (size_t i = 0; i < WF_COUNT(rows) && !err; i++)
+		err = load_row(&rows[i], settings, &fresh, e);
+	if (err)
+		return err;
 	/* Ignore the adapter that TensorFlow's users leave named where RDMA is off. */
 	if (!fresh.rdma && wf_options_name(&fresh, device) != device)
 		fresh.device[0] = '\0';

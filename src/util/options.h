@@ -3,9 +3,9 @@
  * The settings of a node: one table of rows gives names, aliases, defaults and limits, and is
  * what `weft info --options` prints.
  *
- * The environment is read once, when a node opens; weft's own name wins over an alias.  An
- * empty text counts as not set, an empty number is an error.  A program with more rights than
- * its caller gets the defaults: see environment.h.
+ * The environment is read once, when a node opens; weft's own name wins over an alias, and what
+ * the program says by that name over both.  An empty text counts as not set, an empty number is an
+ * error.  A program with more rights than its caller gets the defaults: see environment.h.
  *
  * Threads: any.
  */
@@ -84,11 +84,12 @@ struct wf_options {
 };
 
 /*
- * Set @o from the environment, else from the defaults.  -EINVAL: a value can't be read or is
- * out of its limits, or WEFT_LOST is too short for WEFT_HEARTBEAT; the sentence names variable,
- * value and limits.
+ * Set @o from @settings ("NAME=value", ended by NULL; NULL: none), else from the environment, else
+ * from the defaults.  -EINVAL: a setting has no such name, a value can't be read or is out of its
+ * limits, or WEFT_LOST is too short for WEFT_HEARTBEAT; the sentence names variable, value and
+ * limits.
  */
-int wf_options_load(struct wf_options *o, struct wf_error *e);
+int wf_options_load(struct wf_options *o, const char *const *settings, struct wf_error *e);
 
 /* Return whether a key file or a certificate is named, or a part of what goes with one. */
 bool wf_options_has_credentials(const struct wf_options *o);

@@ -277,6 +277,40 @@ static void a_node_without_a_key_and_one_with_a_key_do_not_meet(void **state)
 	weft_node_close(key);
 }
 
+/* Open a node whose key file the program names; the environment names none. */
+static struct weft_node *open_with_key(const char *key)
+{
+	char setting[128];
+	const char *const settings[] = { setting, NULL };
+	const struct weft_node_options options = {
+		.size = sizeof(options), .provider = "tcp", .log = said_line, .settings = settings,
+	};
+	struct weft_node *node;
+
+	(void)snprintf(setting, sizeof(setting), "WEFT_KEY_FILE=%s", key);
+	if (weft_node_open(&options, &node))
+		fail_msg("%s", weft_error());
+	return node;
+}
+
+static void nodes_of_one_process_may_have_two_keys(void **state)
+{
+	struct weft_node *a = open_with_key(ours), *b = open_with_key(ours);
+	struct weft_node *other = open_with_key(others);
+	struct weft_peer *peer;
+	char text[600];
+
+	(void)state;
+	assert_int_equal(weft_peer_open(a, weft_node_address(b), &peer), 0);
+	send_bytes(peer, b, 1000);
+	weft_peer_close(peer);
+	assert_int_equal(ping_in_vain(a, other, text), WEFT_UNAUTHENTICATED);
+	assert_non_null(strstr(text, "another key"));
+	weft_node_close(a);
+	weft_node_close(b);
+	weft_node_close(other);
+}
+
 static void a_key_file_that_others_may_read_opens_no_node(void **state)
 {
 	struct weft_node *node;
@@ -405,6 +439,7 @@ int main(void)
 		TEST(a_sealed_body_is_refused_where_staging_is),
 		TEST(another_key_is_unauthenticated_at_once),
 		TEST(a_node_without_a_key_and_one_with_a_key_do_not_meet),
+		TEST(nodes_of_one_process_may_have_two_keys),
 		TEST(a_key_file_that_others_may_read_opens_no_node),
 		TEST(a_mode_and_credentials_that_do_not_fit_open_no_node),
 		TEST(a_program_may_end_while_handshakes_fail),

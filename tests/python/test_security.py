@@ -30,6 +30,20 @@ def test_a_peer_has_the_identity_of_its_key(key):
             here.peer(keyed.address).ping(timeout=20).result()
 
 
+def test_nodes_of_one_process_may_have_settings_of_their_own(tmp_path):
+    path = tmp_path / 'key'
+    path.write_bytes(os.urandom(32))
+    path.chmod(0o400)
+    key = {'WEFT_KEY_FILE': str(path)}
+    with weft.Node(provider='tcp', settings=key) as here, weft.Node(provider='tcp', settings=key) as there, \
+            weft.Node(provider='tcp') as without:
+        here.peer(there.address).ping().result()
+        with pytest.raises(weft.Error, match='has no key'):
+            here.peer(without.address).ping(timeout=20).result()
+    with pytest.raises(weft.Error, match='WEFT_LOSST=5s'):
+        weft.Node(settings={'WEFT_LOSST': '5s'})
+
+
 def test_without_keys_a_peer_has_no_identity():
     with weft.Node(provider='tcp') as here, weft.Node(provider='tcp') as there:
         peer = here.peer(there.address)

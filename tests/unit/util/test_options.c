@@ -34,7 +34,7 @@ static int clear(void **state)
 static void nothing_set_gives_the_defaults(void **state)
 {
 	(void)state;
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_string_equal(o.provider, "");
 	assert_string_equal(o.security, "");
 	assert_string_equal(o.strict, "");
@@ -105,14 +105,14 @@ static void every_field_has_a_row_of_its_own(void **state)
 	bool owned[PLACES] = { false };
 	struct wf_options preset;
 
-	assert_int_equal(wf_options_load(&preset, &e), 0);
+	assert_int_equal(wf_options_load(&preset, NULL, &e), 0);
 	for (size_t i = 0; i < count; i++) {
 		const char *value = other_value(&rows[i]);
 		size_t changed = 0, places = 1;
 
 		clear(state);
 		setenv(rows[i].name, value, 1);
-		assert_int_equal(wf_options_load(&o, &e), 0);
+		assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 
 		for (size_t place = 0; place < PLACES; place++) {
 			size_t at = place * PLACE_BYTES;
@@ -168,9 +168,9 @@ static void limits_are_allowed_and_one_step_beyond_is_not(void **state)
 	for (size_t i = 0; i < WF_COUNT(rows); i++) {
 		clear(state);
 		setenv(rows[i].name, rows[i].inside, 1);
-		assert_int_equal(wf_options_load(&o, &e), 0);
+		assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 		setenv(rows[i].name, rows[i].outside, 1);
-		assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+		assert_int_equal(wf_options_load(&o, NULL, &e), -EINVAL);
 	}
 }
 
@@ -210,7 +210,7 @@ static void a_refusal_names_variable_value_and_limits(void **state)
 		clear(state);
 		before = o;
 		setenv(rows[i].name, rows[i].value, 1);
-		assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+		assert_int_equal(wf_options_load(&o, NULL, &e), -EINVAL);
 		assert_string_equal(e.text, rows[i].sentence);
 		assert_memory_equal(&o, &before, sizeof(o));
 	}
@@ -224,21 +224,21 @@ static void an_alias_counts_until_wefts_own_name_is_set(void **state)
 	setenv("TF_RDMA_CHUNK_SIZE", "4194304", 1);
 	setenv("TF_RDMA_ACC_SIZE", "8192", 1);
 	setenv("TF_RDMA_BUF_SIZE", "1073741824", 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_int_equal(o.rdma, 0);
 	assert_string_equal(o.device, ""); /* an adapter, and there is to be none */
 	assert_int_equal(o.chunk_bytes, 4 * MIB);
 	assert_int_equal(o.pack_bytes, 8 * KIB);
 	assert_int_equal(o.pool_bytes, GIB);
 	setenv("WEFT_RDMA", "yes", 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_string_equal(o.device, "mlx5_0");
 	unsetenv("WEFT_RDMA");
 	setenv("WEFT_DEVICE", "eth0", 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_string_equal(o.device, "eth0");
 	unsetenv("WEFT_DEVICE");
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "TF_RDMA_DEV_NAME");
 	wf_options_overrule(&o, "WEFT_DEVICE");
 	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "WEFT_DEVICE");
@@ -248,7 +248,7 @@ static void an_alias_counts_until_wefts_own_name_is_set(void **state)
 	setenv("WEFT_DEVICE", "eth0", 1);
 	setenv("WEFT_CHUNK_BYTES", "1M", 1);
 	setenv("TF_RDMA_CHUNK_SIZE", "nonsense", 1); /* is not even read */
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_int_equal(o.rdma, 1);
 	assert_string_equal(o.device, "eth0");
 	assert_string_equal(wf_options_name(&o, "WEFT_DEVICE"), "WEFT_DEVICE");
@@ -261,7 +261,7 @@ static void an_empty_text_counts_as_not_set(void **state)
 	setenv("WEFT_LISTEN", "", 1);
 	setenv("WEFT_DEVICE", "", 1);
 	setenv("TF_RDMA_DEV_NAME", "mlx5_0", 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_string_equal(o.listen, "");
 	assert_string_equal(o.device, "mlx5_0");
 }
@@ -274,13 +274,13 @@ static void a_text_that_does_not_fit_is_refused_whole(void **state)
 	memset(text, 'h', sizeof(text));
 	text[WF_OPTION_TEXT_BYTES - 1] = '\0';
 	setenv("WEFT_LISTEN", text, 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_string_equal(o.listen, text);
 
 	text[WF_OPTION_TEXT_BYTES - 1] = 'h';
 	text[WF_OPTION_TEXT_BYTES] = '\0';
 	setenv("WEFT_LISTEN", text, 1);
-	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	assert_int_equal(wf_options_load(&o, NULL, &e), -EINVAL);
 	assert_non_null(strstr(e.text, "WEFT_LISTEN="));
 	assert_non_null(strstr(e.text, "is 256 bytes long: expected at most 255"));
 }
@@ -289,28 +289,65 @@ static void a_path_may_stand_for_words_where_a_file_is_meant(void **state)
 {
 	(void)state;
 	setenv("WEFT_CUDA", "/usr/lib/wsl/lib/libcuda.so.1", 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_string_equal(o.cuda, "/usr/lib/wsl/lib/libcuda.so.1");
 	setenv("WEFT_CUDA", "libcuda.so.1", 1);
-	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	assert_int_equal(wf_options_load(&o, NULL, &e), -EINVAL);
 	assert_string_equal(e.text, "WEFT_CUDA=libcuda.so.1: expected yes,no, a path or nothing");
+}
+
+static void settings_of_the_program_go_before_the_environment(void **state)
+{
+	static const char *const settings[] = {
+		"WEFT_LOST=4s", "WEFT_LOST=5s", "WEFT_PROVIDER=", "WEFT_PACK_BYTES=2K", NULL
+	};
+
+	(void)state;
+	setenv("WEFT_LOST", "6s", 1);
+	setenv("WEFT_PROVIDER", "tcp", 1);
+	setenv("WEFT_DEPTH", "3", 1);
+	setenv("TF_RDMA_ACC_SIZE", "1K", 1);
+	assert_int_equal(wf_options_load(&o, settings, &e), 0);
+	assert_int_equal(o.lost_ns, 5 * WF_NS_PER_S);
+	assert_string_equal(o.provider, "");
+	assert_int_equal(o.pack_bytes, 2 * KIB);
+	assert_int_equal(o.by_alias, 0);
+	assert_int_equal(o.depth, 3);
+}
+
+static void a_setting_that_is_none_is_refused_by_its_text(void **state)
+{
+	static const char *const wrong[] = {
+		"WEFT_LOSST=4s", "WEFT_LOST", "TF_RDMA_ACC_SIZE=1K", "", "FI_PROVIDER=tcp"
+	};
+	const char *settings[] = { NULL, NULL };
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(wrong); i++) {
+		settings[0] = wrong[i];
+		assert_int_equal(wf_options_load(&o, settings, &e), -EINVAL);
+		assert_non_null(strstr(e.text, wrong[i]));
+	}
+	settings[0] = "WEFT_LOST=4";
+	assert_int_equal(wf_options_load(&o, settings, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "WEFT_LOST=4: expected a number with"));
 }
 
 static void the_log_may_be_asked_for_on_standard_error(void **state)
 {
 	(void)state;
 	setenv("WEFT_LOG", "2", 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_int_equal(o.log_level, 2);
 	assert_int_equal(o.log_stderr, 0);
 	setenv("WEFT_LOG", "stderr:3", 1);
-	assert_int_equal(wf_options_load(&o, &e), 0);
+	assert_int_equal(wf_options_load(&o, NULL, &e), 0);
 	assert_int_equal(o.log_level, 3);
 	assert_int_equal(o.log_stderr, 1);
 	setenv("WEFT_LOG", "stderr:4", 1);
-	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	assert_int_equal(wf_options_load(&o, NULL, &e), -EINVAL);
 	setenv("WEFT_LOG", "stderr", 1);
-	assert_int_equal(wf_options_load(&o, &e), -EINVAL);
+	assert_int_equal(wf_options_load(&o, NULL, &e), -EINVAL);
 	unsetenv("WEFT_LOG");
 }
 
@@ -380,6 +417,8 @@ int main(void)
 		cmocka_unit_test_setup(an_empty_text_counts_as_not_set, clear),
 		cmocka_unit_test_setup(a_text_that_does_not_fit_is_refused_whole, clear),
 		cmocka_unit_test_setup(a_path_may_stand_for_words_where_a_file_is_meant, clear),
+		cmocka_unit_test_setup(settings_of_the_program_go_before_the_environment, clear),
+		cmocka_unit_test_setup(a_setting_that_is_none_is_refused_by_its_text, clear),
 		cmocka_unit_test_setup(the_log_may_be_asked_for_on_standard_error, clear),
 		cmocka_unit_test(units_are_read_exactly),
 	};
