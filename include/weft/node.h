@@ -91,10 +91,14 @@ WEFT_API int weft_node_open(const struct weft_node_options *options,
 			    struct weft_node **node);
 
 /*
- * Say goodbye to every peer and free the node.  Pending operations end with CANCELLED first.
- * Accepts NULL.  -EDEADLK inside a callback: nothing was done.  Every operation of the node must
- * be freed, before or afterwards; results in pool memory go with the node.
- * Threads: any but the node's callbacks.
+ * Say goodbye to every peer and free the node.  Pending operations end with CANCELLED first.  The
+ * close waits for callbacks and device copies that run, for up to 2 s until peers have stopped
+ * reading what was offered to them, and then for each worker up to 1 s until peers have confirmed
+ * what was sent.  Accepts NULL.  -EDEADLK inside a callback: nothing was done.  Every operation of
+ * the node must be freed, before or afterwards; results in pool memory go with the node.  weft(7),
+ * "What outlives a node", has the other objects.
+ * Threads: any but the node's callbacks, while no other thread is in a function on the node or on
+ * what belongs to it, but for weft_queue_next(), and weft_op_free() of what came out of a queue.
  */
 WEFT_API int weft_node_close(struct weft_node *node);
 
@@ -133,8 +137,9 @@ enum weft_peer_state {
  * NULL: no more.  Nothing is sent for it: a peer is met when it is used.  @why is a sentence for
  * WEFT_PEER_GONE, else "".  A rail that fails and is opened anew is no change, and states that
  * follow each other at once may be told as the last.  The callback runs where those of operations
- * do, and may begin and free operations.  One listener for each peer: the last.  -ENOMEM.
- * Threads: any, callback.
+ * do, and may begin and free operations.  One listener for each peer: the last; a call of the one
+ * before that has begun may still run when the function has returned, so what its @arg points to
+ * best lives as long as the node.  -ENOMEM.  Threads: any, callback.
  */
 WEFT_API int weft_peer_on_change(struct weft_peer *peer,
 				 void (*changed)(struct weft_peer *peer,

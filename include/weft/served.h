@@ -94,8 +94,9 @@ WEFT_API int weft_served_compressed(struct weft_served *call);
 
 /*
  * Have @tell called once on the worker when the caller cancels, goes away or runs out of time,
- * unless the call has been answered; soon, if the caller has done so already.
- * Threads: callback, on the handler's worker.
+ * unless the call has been answered; soon, if the caller has done so already.  A thread that
+ * answers the call does not learn whether @tell runs just then: what @arg points to is not to be
+ * freed by it, and best lives as long as the node.  Threads: callback, on the handler's worker.
  */
 WEFT_API void weft_served_on_cancel(struct weft_served *call, void (*tell)(void *arg), void *arg);
 
