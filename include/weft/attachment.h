@@ -93,9 +93,9 @@ WEFT_API const struct weft_tensor *weft_op_attachment(const struct weft_op *op, 
 						      unsigned *flags);
 
 /*
- * Receive attachment @index of @op by the operation @receive, as weft_recv() from then on.  A
- * receive that runs at weft_op_free(@op) goes on.  -EINVAL: there is no such attachment.
- * Threads: any, callback.
+ * Receive attachment @index of @op by the operation @receive, as weft_recv() from then on.  The
+ * deadline is the node's, unless @options has its own.  A receive that runs at weft_op_free(@op)
+ * goes on.  -EINVAL: there is no such attachment.  Threads: any, callback.
  */
 WEFT_API int weft_op_receive(struct weft_op *op, size_t index, const struct weft_tensor *into,
 			     const struct weft_recv_options *options, struct weft_op **receive);

@@ -158,13 +158,18 @@ enum weft_op_flag {
 
 /*
  * Options of an operation; NULL means all zero.  @done runs on the worker, or on a thread that
- * waits and does the worker's work meanwhile, exactly once, never before the function that began
- * the operation has returned.  A queue in its place, see queue.h, leaves it to any thread to hear
- * of the end.
+ * waits and does the worker's work meanwhile, never before the function that began the operation
+ * has returned: exactly once, but of a receive with WEFT_RECV_MANY once for each tensor and once
+ * for the end.  A queue in the place of @done, see queue.h, leaves it to any thread to hear of the
+ * end.
  */
 struct weft_op_options {
 	size_t size;
-	uint64_t timeout_ns; /* time for the operation; 0: the node's */
+	/*
+	 * Time for the operation.  0: the node's, but the call's or none where the function that
+	 * begins the operation says so: those of stream.h and attachment.h, and WEFT_RECV_MANY.
+	 */
+	uint64_t timeout_ns;
 	void (*done)(struct weft_op *op, void *arg);
 	void *arg;           /* the program's, see weft_op_arg() */
 	uint32_t flags;       /* enum weft_op_flag */
