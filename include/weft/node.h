@@ -109,16 +109,17 @@ WEFT_API int weft_node_close(struct weft_node *node);
 WEFT_API const char *weft_node_address(const struct weft_node *node);
 
 /*
- * Open a peer by the address of its door; nothing is sent until the peer is used.  The same
- * address gives the same peer.  Close what you open.  -EINVAL: @address is not host:port, or the
- * port is 0.  -ENOMEM.  Threads: any, callback.
+ * Open a peer by the address that it listens at; nothing is sent until the peer is used.  The same
+ * text gives the same peer: "localhost:7000" and "127.0.0.1:7000" are two.  Close a peer as often
+ * as it was opened.  -EINVAL: @address is not host:port, or the port is 0.  -ENOMEM.
+ * Threads: any, callback.
  */
 WEFT_API int weft_peer_open(struct weft_node *node, const char *address,
 			    struct weft_peer **peer);
 
 /*
  * Close a peer, before its node closes, which ends every peer that is left; accepts NULL.  Pending
- * operations go on.  Threads: any, callback.
+ * operations go on, and the connection stays until the node closes.  Threads: any, callback.
  */
 WEFT_API void weft_peer_close(struct weft_peer *peer);
 
