@@ -50,14 +50,20 @@ struct weft_node_options {
 	const char *device;      /* choice of a NIC, interface or domain by name */
 	uint64_t timeout_ns;     /* deadline of operations that name none */
 	uint64_t pool_bytes;     /* bytes of registered memory that the pool may hold */
-	/* Callback for warnings and notes, one line each; never called concurrently. */
+	/*
+	 * Callback for lines of the log, up to the level of WEFT_LOG: warnings (@level 1), notes
+	 * (2) and steps (3).  The callback is never called concurrently, and must not call
+	 * functions of weft.  NULL: no log, or one on standard error where WEFT_LOG says "stderr:".
+	 */
 	void (*log)(void *arg, int level, const char *line);
 	void *log_arg;
 	uint64_t flags;          /* enum weft_op_flag, for every operation */
 	/*
 	 * Services to serve, ended by NULL: as weft_serve() does, but before the first call can
 	 * come, so that a server that restarts answers no call with UNIMPLEMENTED.  Handlers may
-	 * run before weft_node_open() has returned.  NULL: none.
+	 * run before weft_node_open() has returned.  All methods are unary here: a service with
+	 * streams is served by weft_serve_streams(), after the open, when the node listens already.
+	 * NULL: none.
 	 */
 	struct ProtobufCService *const *services;
 	/*
