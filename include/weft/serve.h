@@ -11,14 +11,16 @@
 extern "C" {
 #endif
 
-/* Options of a service.  A limit of 0 is none, but where another meaning is given. */
+/* Options of a service. */
 struct weft_serve_options {
 	size_t size;
 	const struct weft_stream_method *methods; /* methods with streams; copied */
 	size_t method_count;
-	uint32_t calls_max;         /* calls that run at once, on all workers of the node */
-	uint32_t calls_per_peer;    /* calls of a peer that run at once */
-	uint32_t queue_max;         /* calls that wait for a limit; more are refused; 0: none */
+	/* Calls that run at once, on all workers of the node; 0: unlimited. */
+	uint32_t calls_max;
+	uint32_t calls_per_peer;    /* calls of a peer that run at once; 0: unlimited */
+	/* Calls that wait for a limit; 0: no queue, calls beyond a limit are refused at once. */
+	uint32_t queue_max;
 	uint64_t message_bytes_max; /* longest request, or message of a stream; 0: 64 MiB */
 };
 #define WEFT_SERVE_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_serve_options)
