@@ -33,9 +33,9 @@ WEFT_API int weft_peer_identity(struct weft_peer *peer, char *identity, size_t b
  * Read key file or certificates, and WEFT_ALLOW, anew, as the node does by itself within a second
  * of a change.  What comes after the return is judged by what is new, but a bit later inside a
  * callback, and in a manual node that another thread drives.  Calls, tensors and windows go on: see
- * weft_security(7), "New keys".  An error: @node keeps what it has; weft_error() names the file.
- * -ENOENT: the node has none.  -ETIMEDOUT: callbacks keep a worker busy, which takes what is new
- * later.  Threads: any, callback.
+ * weft_security(7), "New keys".  -ETIMEDOUT: @node has what is new, and a worker that callbacks
+ * have kept busy for 5 s goes by it only when they have returned.  Another error: @node keeps what
+ * it has; weft_error() names the file.  -ENOENT: the node has none.  Threads: any, callback.
  */
 WEFT_API int weft_node_rekey(struct weft_node *node);
 
