@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Windows: memory that peers read and write by themselves.
+ * Windows: memory that peers get from and put into.
  *
  * The owner opens a window over a range of its memory, and gives the window's descriptor, some
  * bytes, to its peers by any way it likes.  A peer that imports the descriptor gets from the window
  * and puts into it, in blocks of any places, without an operation of the owner's.  A put or get may
  * carry a note, which the owner takes when it likes.
  *
- * Only reads move bytes.  A get is a read of the getting side; a put is a read of the owner's own,
- * made by its worker.  So nothing of a peer that timed out, died or started anew can write into the
- * owner's memory later: when an operation or window has ended, the memory is quiet.
+ * Only reads move bytes.  A get is a read of the getting side, to which the owner's worker lends
+ * the memory first; a put is a read of the owner's own, made by its worker.  So neither is
+ * one-sided as RDMA's are: the owner's worker must run, and the owner of a manual node drives it.
+ * And nothing of a peer that timed out, died or started anew can write into the owner's memory
+ * later: when an operation or window has ended, the memory is quiet.
  *
  * The memory at either end may be that of a CUDA device, which a card reaches by itself or which
  * goes through the pool, as with tensors.
