@@ -16,7 +16,8 @@
  * a question by an int, and WEFT_INVALID_ARGUMENT of one that returns a status; others do
  * nothing then and return NULL, 0 or a text.  NULL for the operation that a
  * function begins (struct weft_op **) says that nobody waits: the operation goes
- * on without a handle.
+ * on without a handle; but it is -EINVAL of weft_window_find(), and of weft_recv()
+ * with WEFT_RECV_MANY and a callback.
  */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
