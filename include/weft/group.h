@@ -51,11 +51,12 @@ WEFT_API int weft_join(struct weft_node *node, const struct weft_join_options *o
 
 /*
  * Open a group of nodes that have found each other by other means: @node is @rank of @size, and
- * @addresses has those of all, by rank; copied.  @number is the same for all of this group, and of
- * no other group that any of them has, ever: it is the step of the group's collectives, and the
- * program's own tensors have other steps.  Nothing is sent for it.  Processes of one host are those
- * whose addresses have one host.  Returns @group owned, as weft_join() does.  -EINVAL: there is no
- * such rank, an address is none, or @number is 0.  Threads: any, callback.
+ * @addresses has those of all, by rank; copied.  @number identifies the group, as a communicator's
+ * id: the same for all of this group, and of no other group that any of them has, ever.  It is the
+ * step of the group's collectives, and the program's own tensors have other steps.  Nothing is sent
+ * for it.  Processes of one host are those whose addresses have one host.  Returns @group owned, as
+ * weft_join() does.  -EINVAL: there is no such rank, an address is none, or @number is 0.
+ * Threads: any, callback.
  */
 WEFT_API int weft_group_open(struct weft_node *node, uint32_t rank, uint32_t size,
 			     const char *const *addresses, uint64_t number,

@@ -20,12 +20,13 @@ struct weft_fabric {
 	size_t size;
 	const char *provider; /* libfabric's full name */
 	const char *domain;   /* NIC, interface or domain name */
-	const char *shape;    /* "connected" or "shared" */
+	/* "connected": an endpoint for each peer (FI_EP_MSG); "shared": one for all (FI_EP_RDM). */
+	const char *shape;
 	const char *wait;     /* "level", "edge", "pollfd", "doorbell" or "none" */
-	const char *row;      /* row of weft's table of providers that describes this entry */
+	const char *row;      /* weft's profile of such providers, see weft_providers(7) */
 	const char *reason;   /* why a node would open this entry or not, one phrase */
 	int used;             /* not 0: a node would open this entry */
-	int tested;           /* not 0: weft's tests have run this row */
+	int tested;           /* not 0: weft's tests have run over providers of this row */
 	unsigned rank;        /* entries of lower rank are preferred */
 	size_t frame_bytes;   /* largest message */
 	size_t inject_bytes;  /* longest message sent without keeping its buffer */
@@ -36,8 +37,8 @@ struct weft_fabric {
 	/* Stand-in hardware of the tests, as "Soft-RoCE in virtual machines"; "": none. */
 	const char *tested_over;
 	/*
-	 * Whether memory of the program's stays registered, where registering is dear: "yes", or
-	 * "no: " and the reason; "" where it is cheap.
+	 * Whether memory of the program's stays registered, where registering is expensive: "yes",
+	 * or "no: " and the reason; "" where it is cheap.
 	 */
 	const char *cached;
 	size_t eager_bytes;   /* bodies up to here go in frames, longer ones are pulled */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Landings: slots of memory that peers push tensors into, without being asked.
+ * Landings: slots of memory that peers push tensors into, without being asked; receive buffers with
+ * credits, of which an announced slot is one.
  *
  * The owner opens a landing over some slots of its memory, and gives the descriptor to its peers by
  * any way it likes.  The slots are announced to the peers that use the landing.  A peer pushes a
@@ -84,7 +85,7 @@ WEFT_API int weft_landing_close(struct weft_landing *landing);
 struct weft_push_options {
 	size_t size;
 	struct weft_op_options op;
-	uint64_t number; /* for the owner: weft_op_landed() */
+	uint64_t number; /* for the owner, as immediate data: weft_op_landed() */
 };
 #define WEFT_PUSH_OPTIONS_INIT WEFT_SIZED_OP_INIT(struct weft_push_options)
 

@@ -15,8 +15,8 @@ extern "C" {
 /*
  * Take @bytes from the node's pool, aligned to 64 bytes.  Returns @memory owned: free it with
  * weft_free().  -ENOBUFS: the pool's budget is spent (WEFT_POOL_BYTES raises it); memory that
- * peers could read over a rail whose memory is dear (weft_providers(7)) comes back a moment after
- * it is freed.  Threads: any, callback.
+ * peers could read over a rail (node.h) where registering is expensive, "dear" in
+ * weft_providers(7), comes back a moment after it is freed.  Threads: any, callback.
  */
 WEFT_API int weft_alloc(struct weft_node *node, size_t bytes, void **memory);
 
@@ -25,11 +25,14 @@ enum weft_near_flag {
 	WEFT_NEAR_DEVICE = 2  /* memory of a CUDA device will do; the processor must not touch it */
 };
 
-/* Users of the memory, and its publishers.  Zero means "as the rules say" (WEFT_RULES). */
+/*
+ * Clients, which are to use the memory, and publishers, which provide it (topology.h).  Zero means
+ * "as the rules say" (WEFT_RULES).
+ */
 struct weft_near_options {
 	size_t size;
 	/*
-	 * Up to 16 users, ended by NULL: PCI addresses, NICs, GPUs ("gpu0") or NUMA nodes
+	 * Up to 16 clients, ended by NULL: PCI addresses, NICs, GPUs ("gpu0") or NUMA nodes
 	 * ("node0").  NULL: the NICs of this node, or where it has none the caller's NUMA node.
 	 */
 	const char *const *clients;
@@ -97,10 +100,11 @@ WEFT_API void weft_free(struct weft_node *node, void *memory);
 struct weft_region; /* memory of the program's that stays registered */
 
 /*
- * Register the @bytes at @memory, the program's own, with every rail where registering is dear, and
- * keep them so: sends, receives and windows within register nothing there.  Borrows the memory
- * until weft_unregister() has returned 0, or the node has closed.  Returns @region owned.  Memory
- * that is registered again, from the same address and as long, has the same handle, and is counted.
+ * Register the @bytes at @memory, the program's own, with every rail where registering is
+ * expensive, and keep them so: sends, receives and windows within register nothing there.  Borrows
+ * the memory until weft_unregister() has returned 0, or the node has closed.  Returns @region
+ * owned.  Memory that is registered again, from the same address and as long, has the same handle,
+ * and is counted.
  *
  * A put of many blocks out of one region moves as one body: the peer may read what lies between
  * them.

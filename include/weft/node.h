@@ -2,8 +2,10 @@
 /*
  * Nodes, peers and operations.
  *
- * A node is this process's end of everything.  A peer is another node, named by the host:port of
- * its door.  An operation is what a caller waits for: it has one deadline and ends exactly once.
+ * A node is this process's end of everything.  A peer is another node, named by the host:port that
+ * it listens at.  A rail is a provider of libfabric on one NIC, interface or domain, as a node has
+ * it open; bodies of one peer may go over several.  An operation is what a caller waits for: it has
+ * one deadline and ends exactly once.
  */
 #ifndef WEFT_NODE_H
 #define WEFT_NODE_H
@@ -85,7 +87,7 @@ struct weft_node_options {
 #define WEFT_NODE_OPTIONS_INIT WEFT_SIZED_INIT(struct weft_node_options)
 
 /*
- * Open a node, whose door listens when the function returns.  Returns @node owned: free it with
+ * Open a node, which listens when the function returns.  Returns @node owned: free it with
  * weft_node_close().  -EINVAL: an option is wrong.  -ENODATA: no provider fits.  -EACCES: an
  * address beyond loopback without credentials or WEFT_SECURITY=open.  -EADDRINUSE: the address is
  * taken.  -EEXIST: two services of one name.  -ELIBACC, -ELIBBAD: as weft_info_open().

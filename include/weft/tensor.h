@@ -106,9 +106,9 @@ struct weft_send_options {
  * handed over to the peer's node; never that a receive has it, or could take it: the receive alone
  * tells that.
  *
- * Memory of a CUDA device goes directly where the rail reaches it, else through the pool, piece by
- * piece.  Streams of the program are not touched but by a mark that is put on one, in the calling
- * thread.
+ * Memory of a CUDA device goes directly where the rail (node.h) reaches it, else through the pool,
+ * piece by piece.  Streams of the program are not touched but by a mark that is put on one, in the
+ * calling thread.
  *
  * -EINVAL: bad dtype, rank, key or flags, as WEFT_SNAPSHOT with WEFT_SHARE; a shared tensor that is
  * not contiguous memory of the pool; memory that is not of the device that it is said to be of; a
@@ -193,8 +193,9 @@ WEFT_API int weft_recv(struct weft_node *node, struct weft_peer *peer,
 
 /*
  * Returns the tensor that a receive got, valid until weft_op_free(op), or until the node closes
- * where the memory is of its pool; NULL unless the outcome is WEFT_OK, and after that.  @flags, if not NULL, gets WEFT_DEAD, WEFT_OPAQUE and WEFT_READONLY; a dead or
- * zero-element tensor has data NULL.  Threads: any, callback.
+ * where the memory is of its pool; NULL unless the outcome is WEFT_OK, and after that close.
+ * @flags, if not NULL, gets WEFT_DEAD, WEFT_OPAQUE and WEFT_READONLY; a dead or zero-element tensor
+ * has data NULL.  Threads: any, callback.
  */
 WEFT_API const struct weft_tensor *weft_op_tensor(const struct weft_op *op, unsigned *flags);
 

@@ -16,7 +16,7 @@ extern "C" {
 
 struct weft_topology;
 
-/* A publisher: memory of one place.  Strings live as long as the topology. */
+/* A publisher: provider of memory of one place.  Strings live as long as the topology. */
 struct weft_publisher {
 	size_t size;
 	const char *name;    /* name in rules: "host:0", "p2pmem:0000:3b:00.0" */
@@ -24,14 +24,14 @@ struct weft_publisher {
 	const char *address; /* address of the PCI device; "": memory of the host */
 	int numa_node;       /* -1: not known */
 	int published;       /* 0: the publisher gives no memory now */
-	int lends;           /* not 0: peers of this host can read the memory where it is */
+	int lends;           /* not 0: peers of this host can map the memory, to read it there */
 	uint64_t bytes;      /* bytes that the publisher has */
 	uint64_t available_bytes; /* bytes that could be given at weft_topology_open() */
 	const char *why_not; /* why @published is 0; "": it is not, or the reason is unknown */
 };
 #define WEFT_PUBLISHER_INIT WEFT_SIZED_INIT(struct weft_publisher)
 
-/* A device that may use memory: a NIC, GPU or NVMe. */
+/* A client: device that may use memory, as a NIC, GPU or NVMe. */
 struct weft_client {
 	size_t size;
 	const char *name;    /* first of @names */

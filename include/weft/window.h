@@ -45,9 +45,8 @@ enum weft_window_right {
  * that knows its descriptor.  Borrows the memory until weft_window_close() has returned 0, or the
  * node has closed.  Memory of a CUDA device is known as such where this process has the driver
  * loaded (WEFT_CUDA); the window's bytes lie in one allocation, which no stream is waited for.
- * Returns
- * @window owned.  -EINVAL: no bytes, no such right, or bytes beyond their allocation on a device.
- * -ENOMEM.  -ENOSPC: the node has a million windows.  Threads: any, callback.
+ * Returns @window owned.  -EINVAL: no bytes, no such right, or bytes beyond their allocation on a
+ * device.  -ENOMEM.  -ENOSPC: the node has a million windows.  Threads: any, callback.
  */
 WEFT_API int weft_window_open(struct weft_node *node, void *memory, size_t bytes, unsigned rights,
 			      struct weft_window **window);
@@ -70,13 +69,14 @@ WEFT_API int weft_window_describe(const struct weft_window *window, void *descri
 WEFT_API int weft_window_publish(struct weft_window *window, const void *key, size_t key_bytes);
 
 /*
- * Close @window and wait until no byte of it moves any more, at most 0.5 s on a connected rail and
- * 2 s on a shared one, and as long as a device takes for copies that are under way.  Puts and gets
- * that are under way end with NOT_FOUND, as all later ones do; operations that wait for its notes
- * have ended with CANCELLED then, and notes that nobody took are dropped.  Accepts NULL.  To be
- * called before the node closes, which ends the window too.  -EDEADLK inside a callback: nothing
- * was done.  Threads: any, while no other is in a function on @window; one may wait for an
- * operation that takes its notes.  The owner of a manual node drives it meanwhile.
+ * Close @window and wait until no byte of it moves any more, at most 0.5 s on a rail (node.h) with
+ * an endpoint for each peer and 2 s on one whose endpoint serves all, and as long as a device takes
+ * for copies that are under way.  Puts and gets that are under way end with NOT_FOUND, as all later
+ * ones do; operations that wait for its notes have ended with CANCELLED then, and notes that nobody
+ * took are dropped.  Accepts NULL.  To be called before the node closes, which ends the window too.
+ * -EDEADLK inside a callback: nothing was done.  Threads: any, while no other is in a function on
+ * @window; one may wait for an operation that takes its notes.  The owner of a manual node drives
+ * it meanwhile.
  */
 WEFT_API int weft_window_close(struct weft_window *window);
 
@@ -99,7 +99,7 @@ WEFT_API int weft_window_wait(struct weft_window *window, uint64_t count, uint64
 
 /* A note that came with a put or get, whose bytes have moved before. */
 struct weft_note {
-	uint32_t number;
+	uint32_t number;  /* the sender's, as the immediate data of an RDMA write */
 	int of_get;       /* 0: the note of a put */
 	const void *data;
 	size_t bytes;
@@ -195,7 +195,7 @@ struct weft_access_options {
 	size_t size;
 	struct weft_op_options op;
 	unsigned flags;    /* WEFT_NOTE */
-	uint32_t number;   /* with WEFT_NOTE: for the owner */
+	uint32_t number;   /* with WEFT_NOTE: for the owner, weft_note.number there */
 	const void *note;  /* with WEFT_NOTE: copied */
 	size_t note_bytes; /* at most WEFT_NOTE_BYTES_MAX */
 	struct weft_device device; /* where all blocks here lie; zeros or WEFT_CPU: the host */
