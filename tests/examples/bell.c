@@ -76,7 +76,9 @@ static void ring_when_done(struct weft_op *op, void *bell)
 
 struct weft_op_options bell_options(struct bell *b)
 {
-	return (struct weft_op_options){ .size = sizeof(struct weft_op_options),
-					 .done = ring_when_done,
-					 .arg = b };
+	struct weft_op_options options = WEFT_OP_OPTIONS_INIT;
+
+	options.done = ring_when_done;
+	options.arg = b;
+	return options;
 }

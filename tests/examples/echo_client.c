@@ -21,8 +21,7 @@ static void check(int err, struct weft_op *op)
 
 int main(int argc, char **argv)
 {
-	/* Of the whole call; people type for as long as they like. */
-	struct weft_node_options options = { .size = sizeof(options), .timeout_ns = WEFT_FOREVER };
+	struct weft_node_options options = WEFT_NODE_OPTIONS_INIT;
 	const Echo__Line *echo;
 	Echo__Line line = ECHO__LINE__INIT;
 	struct weft_op *call, *read;
@@ -32,6 +31,7 @@ int main(int argc, char **argv)
 	struct weft_stub *stub;
 	size_t room = 0;
 
+	options.timeout_ns = WEFT_FOREVER; /* of the call: people type as long as they like */
 	check(weft_node_open(&options, &node), NULL);
 	check(weft_peer_open(node, argc > 1 ? argv[1] : "", &peer), NULL);
 	check(weft_stub_open(peer, &echo__echo__descriptor, &stub), NULL);

@@ -18,10 +18,12 @@ static void said(struct weft_op *write, void *stream)
 
 static void heard(struct weft_op *read, void *stream)
 {
-	struct weft_op_options then = { .size = sizeof(then), .done = said, .arg = stream };
+	struct weft_op_options then = WEFT_OP_OPTIONS_INIT;
 	const Echo__Line *line = repeat_asked(read);
 	struct weft_op *write;
 
+	then.done = said;
+	then.arg = stream;
 	if (!line) /* no more lines, or no client any more: the status says which */
 		weft_stream_finish(stream, weft_op_status(read), weft_op_message(read));
 	else if (repeat_answer(stream, line, &then, &write))
@@ -32,10 +34,12 @@ static void heard(struct weft_op *read, void *stream)
 /* Each call begins here.  Like the others it runs on weft's thread and must not block. */
 static void hear(struct weft_stream *stream, void *unused)
 {
-	struct weft_op_options then = { .size = sizeof(then), .done = heard, .arg = stream };
+	struct weft_op_options then = WEFT_OP_OPTIONS_INIT;
 	struct weft_op *read;
 
 	(void)unused;
+	then.done = heard;
+	then.arg = stream;
 	if (weft_stream_read(stream, &then, &read))
 		weft_stream_finish(stream, WEFT_INTERNAL, weft_error());
 }

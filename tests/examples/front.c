@@ -57,12 +57,13 @@ static const char *think(const char *prompt, const char *at, char word[WORD_BYTE
 /* Returns when the token has left: for a client that does not read none is made. */
 static enum weft_status say(struct weft_stream *stream, char *word)
 {
-	struct weft_op_options patience = { .size = sizeof(patience), .timeout_ns = PATIENCE_NS };
+	struct weft_op_options patience = WEFT_OP_OPTIONS_INIT;
 	Front__Token token = FRONT__TOKEN__INIT;
 	enum weft_status status;
 	struct weft_op *op;
 
 	token.text = word;
+	patience.timeout_ns = PATIENCE_NS;
 	if (generate_answer(stream, &token, &patience, &op))
 		return WEFT_INTERNAL;
 	weft_wait(op, WEFT_FOREVER);
@@ -94,11 +95,12 @@ static enum weft_status generate(struct weft_stream *stream, const char *prompt)
 /* A thread for each call, that may take its time. */
 static void *answer(void *arg)
 {
-	struct weft_op_options patience = { .size = sizeof(patience), .timeout_ns = PATIENCE_NS };
+	struct weft_op_options patience = WEFT_OP_OPTIONS_INIT;
 	enum weft_status status = WEFT_INTERNAL;
 	struct weft_stream *stream = arg;
 	struct weft_op *read;
 
+	patience.timeout_ns = PATIENCE_NS;
 	if (weft_stream_read(stream, &patience, &read) == 0) {
 		weft_wait(read, WEFT_FOREVER);
 		status = weft_op_status(read);
@@ -131,10 +133,7 @@ static void serve(struct weft_node *node)
 {
 	static Front__Model_Service service = { .base = FRONT__MODEL__BASE_INIT };
 	static const struct weft_stream_method method = { "Generate", begin, NULL };
-	struct weft_serve_options limits = {
-		.size = sizeof(limits), .methods = &method, .method_count = 1,
-		.calls_max = ANSWERS_MAX
-	};
+	struct weft_serve_options limits = WEFT_SERVE_OPTIONS_INIT;
 	int which;
 	sigset_t end;
 
@@ -144,6 +143,9 @@ static void serve(struct weft_node *node)
 	sigprocmask(SIG_BLOCK, &end, NULL);
 
 	sem_init(&ended, 0, 0);
+	limits.methods = &method;
+	limits.method_count = 1;
+	limits.calls_max = ANSWERS_MAX;
 	check(weft_serve_with(node, &service.base, &limits));
 	printf("%s\n", weft_node_address(node));
 	fflush(stdout);
@@ -179,8 +181,7 @@ static unsigned print(struct weft_stream *stream, unsigned tokens_max)
 static int ask(struct weft_node *node, const char *address, char *text, unsigned tokens_max,
 	       double seconds)
 {
-	struct weft_call_options options = { .size = sizeof(options),
-					     .op = { .size = sizeof(options.op) } };
+	struct weft_call_options options = WEFT_CALL_OPTIONS_INIT;
 	Front__Prompt prompt = FRONT__PROMPT__INIT;
 	enum weft_status status;
 	struct weft_stream *stream;

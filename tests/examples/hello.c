@@ -53,10 +53,7 @@ static void greeted(const Hello__Greeting *greeting, void *unused)
 static void serve(struct weft_node *node)
 {
 	static Hello__Greeter_Service service = HELLO__GREETER__INIT(); /* until the node is closed */
-	struct weft_recv_options options = {
-		.size = sizeof(options), .op = { .size = sizeof(options.op),
-						 .timeout_ns = WEFT_FOREVER }
-	};
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
 	const struct weft_tensor *numbers;
 	struct weft_op *op;
 
@@ -66,6 +63,7 @@ static void serve(struct weft_node *node)
 	fflush(stdout);
 
 	/* From anybody, of any type and shape: the tensor says what it is. */
+	options.op.timeout_ns = WEFT_FOREVER;
 	check(weft_recv(node, NULL, 1, "numbers", 7, NULL, &options, &op));
 	finish(op);
 	numbers = weft_op_tensor(op, NULL);

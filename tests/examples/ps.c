@@ -46,13 +46,13 @@ int ps_open_node(const struct ps *ps, struct weft_node **node,
 	const struct cluster *c = &ps->cluster;
 	const char *address = c->hosts[c->job].address[c->task];
 	char name[32];
-	struct weft_node_options options = { .size = sizeof(options),
-					     .listen = address,
-					     .advertise = address,
-					     .name = name,
-					     .timeout_ns = ps->timeout_ns };
+	struct weft_node_options options = WEFT_NODE_OPTIONS_INIT;
 	int err;
 
+	options.listen = address;
+	options.advertise = address;
+	options.name = name;
+	options.timeout_ns = ps->timeout_ns;
 	snprintf(name, sizeof(name), "%s %u", cluster_job_name(c->job), c->task);
 	err = weft_node_open(&options, node);
 	if (err)
@@ -77,8 +77,9 @@ size_t ps_gradient_key(unsigned v, unsigned worker, char key[PS_KEY_BYTES])
 int ps_watch(struct weft_node *node, struct weft_peer *peer,
 	     struct weft_op_options op, struct weft_op **watch)
 {
-	struct weft_recv_options options = { .size = sizeof(options), .op = op };
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
 
+	options.op = op;
 	options.op.timeout_ns = WEFT_FOREVER;
 	return weft_recv(node, peer, PS_WATCH_STEP, "watch", 5, NULL, &options,
 			 watch);

@@ -207,14 +207,13 @@ static int meet(struct server *s, struct member *m)
 /* Send a worker our variables and, if @more, expect its gradient of them. */
 static int exchange(struct server *s, struct member *m, uint64_t step, bool more)
 {
-	struct weft_send_options send = { .size = sizeof(send),
-					  .op = bell_options(&s->bell) };
-	struct weft_recv_options recv = { .size = sizeof(recv),
-					  .op = bell_options(&s->bell) };
+	struct weft_send_options send = WEFT_SEND_OPTIONS_INIT;
+	struct weft_recv_options recv = WEFT_RECV_OPTIONS_INIT;
 	unsigned task = (unsigned)(m - s->members);
 	char key[PS_KEY_BYTES];
 	int err = 0;
 
+	send.op = recv.op = bell_options(&s->bell);
 	/* Without steps in common, others' gradients change what we send. */
 	if (!s->ps->train.sync)
 		send.flags = WEFT_SNAPSHOT;

@@ -90,10 +90,11 @@ static void heard_step(const Ps__StepReply *reply, void *holder)
 static int call(struct worker *w, struct holder *h, uint64_t timeout_ns,
 		ProtobufCService **service)
 {
-	struct weft_call_options options = { .size = sizeof(options), .op = bell_options(&w->bell) };
+	struct weft_call_options options = WEFT_CALL_OPTIONS_INIT;
 	struct weft_op *op = NULL;
 	int err;
 
+	options.op = bell_options(&w->bell);
 	options.op.timeout_ns = timeout_ns;
 	err = weft_call_open(h->stub, &options, service, &op);
 	return flight_add(&w->flight, err, op, h->name, w->why);
@@ -199,14 +200,12 @@ static int end(struct worker *w)
 /* Tell the servers that live why we stop; they tell the other workers. */
 static void give_up(struct worker *w)
 {
-	struct weft_call_options options = {
-		.size = sizeof(options),
-		.op = { .size = sizeof(options.op), .timeout_ns = FAREWELL_NS },
-	};
+	struct weft_call_options options = WEFT_CALL_OPTIONS_INIT;
 	Ps__EndRequest request = PS__END_REQUEST__INIT;
 	ProtobufCService *service;
 	struct weft_op *op;
 
+	options.op.timeout_ns = FAREWELL_NS;
 	request.worker = w->ps->cluster.task;
 	request.error = w->why->text;
 	for (unsigned i = 0; i < w->watches.count; i++) {
@@ -223,12 +222,12 @@ static void give_up(struct worker *w)
 /* Ask every server for this step, and receive what each holds. */
 static int take_values(struct worker *w, uint64_t step)
 {
-	struct weft_recv_options recv = { .size = sizeof(recv),
-					  .op = bell_options(&w->bell) };
+	struct weft_recv_options recv = WEFT_RECV_OPTIONS_INIT;
 	Ps__StepRequest request = PS__STEP_REQUEST__INIT;
 	ProtobufCService *service;
 	int err;
 
+	recv.op = bell_options(&w->bell);
 	request.worker = w->ps->cluster.task;
 	request.step = step;
 	for (unsigned i = 0; i < w->count; i++) {
@@ -256,11 +255,11 @@ static int take_values(struct worker *w, uint64_t step)
 
 static int send_gradient(struct worker *w, uint64_t step)
 {
-	struct weft_send_options send = { .size = sizeof(send),
-					  .op = bell_options(&w->bell) };
+	struct weft_send_options send = WEFT_SEND_OPTIONS_INIT;
 	char key[PS_KEY_BYTES];
 	int err = model_put(&w->gradient, w->why);
 
+	send.op = bell_options(&w->bell);
 	for (unsigned v = 0; v < MLP_VARIABLES && !err; v++) {
 		struct holder *h = &w->holders[ps_holder(w->ps, v)];
 		struct weft_tensor gradient = model_tensor(&w->gradient, v);

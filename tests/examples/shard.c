@@ -89,10 +89,11 @@ static struct weft_op *next(struct weft_stream *stream, struct failure *f)
 /* Receive what came beside the message of @read, all parts at once. */
 static void receive(struct weft_op *read, float *values, struct failure *f)
 {
-	struct weft_recv_options options = { .size = sizeof(options), .op = patience };
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
 	struct weft_op *ops[TENSORS];
 	unsigned begun;
 
+	options.op = patience;
 	for (begun = 0; begun < TENSORS; begun++) {
 		struct weft_tensor into = part(values, begun);
 
@@ -194,9 +195,10 @@ static void *serve_push(void *arg)
 /* Attach the weights to the next message, as they are now: others go on changing them. */
 static uint32_t attach_weights(struct weft_stream *stream, struct failure *f)
 {
-	struct weft_send_options options = { .size = sizeof(options), .flags = WEFT_SNAPSHOT };
+	struct weft_send_options options = WEFT_SEND_OPTIONS_INIT;
 	uint32_t step;
 
+	options.flags = WEFT_SNAPSHOT;
 	pthread_mutex_lock(&model.lock);
 	step = model.step;
 	for (unsigned t = 0; t < TENSORS; t++) {
@@ -344,8 +346,7 @@ static bool take_step(struct weft_stream *push, struct weft_stream *pull, struct
 
 static void work(struct weft_node *node, const char *address)
 {
-	/* Of the streams: they last as long as it takes. */
-	struct weft_call_options options = { .size = sizeof(options), .op = patience };
+	struct weft_call_options options = WEFT_CALL_OPTIONS_INIT;
 	struct weft_op *calls[2];
 	struct weft_stream *push, *pull;
 	struct failure f = { WEFT_OK, "" };
@@ -353,7 +354,7 @@ static void work(struct weft_node *node, const char *address)
 	struct weft_stub *stub;
 	unsigned steps = 1;
 
-	options.op.timeout_ns = WEFT_FOREVER;
+	options.op.timeout_ns = WEFT_FOREVER; /* of the streams: they last as long as it takes */
 	check(weft_peer_open(node, address, &peer));
 	check(weft_stub_open(peer, &shard__shard__descriptor, &stub));
 	check(weft_stream_open(stub, "Push", &options, &push, &calls[0]));

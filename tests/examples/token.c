@@ -80,16 +80,18 @@ static void greet(Hello__Greeter_Service *service, const Hello__Name *name,
 
 static void serve(char *secret)
 {
-	const struct weft_interceptor guard = { .size = sizeof(guard), .arg = secret,
-						.admit = admit, .served = served };
+	struct weft_interceptor guard = WEFT_INTERCEPTOR_INIT;
 	const struct weft_interceptor *const all[] = { &guard, NULL };
 	Hello__Greeter_Service greeter = HELLO__GREETER__INIT();
 	ProtobufCService *const services[] = { &greeter.base, NULL };
-	const struct weft_node_options options = { .size = sizeof(options),
-						   .services = services,
-						   .interceptors = all };
+	struct weft_node_options options = WEFT_NODE_OPTIONS_INIT;
 	struct weft_node *node;
 
+	guard.arg = secret;
+	guard.admit = admit;
+	guard.served = served;
+	options.services = services;
+	options.interceptors = all;
 	greeter.greet = greet;
 	check(weft_node_open(&options, &node));
 	printf("%s\n", weft_node_address(node));
@@ -125,11 +127,9 @@ static void greeted(const Hello__Greeting *greeting, void *unused)
 
 static int visit(char *secret, const char *address)
 {
-	const struct weft_interceptor bearer = { .size = sizeof(bearer), .arg = secret,
-						 .begin = begin };
+	struct weft_interceptor bearer = WEFT_INTERCEPTOR_INIT;
 	const struct weft_interceptor *const all[] = { &bearer, NULL };
-	const struct weft_node_options options = { .size = sizeof(options),
-						   .interceptors = all };
+	struct weft_node_options options = WEFT_NODE_OPTIONS_INIT;
 	Hello__Name name = HELLO__NAME__INIT;
 	ProtobufCService *service;
 	struct weft_node *node;
@@ -138,6 +138,9 @@ static int visit(char *secret, const char *address)
 	struct weft_op *op;
 	int failed;
 
+	bearer.arg = secret;
+	bearer.begin = begin;
+	options.interceptors = all;
 	check(weft_node_open(&options, &node));
 	check(weft_peer_open(node, address, &peer));
 	check(weft_stub_open(peer, &hello__greeter__descriptor, &stub));

@@ -6,7 +6,7 @@
 
 void traffic_add(struct traffic *t, const struct weft_op *op)
 {
-	struct weft_path path = { .size = sizeof(path) };
+	struct weft_path path = WEFT_PATH_INIT;
 	unsigned row;
 
 	if (weft_op_path(op, &path) || path.bytes == 0)
