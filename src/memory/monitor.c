@@ -17,11 +17,12 @@
 
 #include "util/thread.h"
 
-/*
- * EXACT_ADDRESS is not used: it came with Linux 5.18, and a kernel that has it does not move pinned
- * pages away from the parent at a fork, as kernels before 5.12 did.
- */
 #define LOOKS 3 /* at the list of mappings, which may lack one while another thread maps memory */
+
+/*
+ * EXACT_ADDRESS is only a proof of Linux 5.18, which does not move pinned pages away from the
+ * parent at a fork, as kernels before 5.12 did.
+ */
 #define FEATURES                                                                           \
 	(UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMOVE | \
 	 UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EXACT_ADDRESS)
