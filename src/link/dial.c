@@ -549,7 +549,7 @@ static void welcome(struct wf_engine *engine, struct wf_conn *conn,
 	wf_directory_leave(engine->directory, &home);
 }
 
-/* Did @conn prove its peer by what has been replaced meanwhile, and does no more? */
+/* Was @conn authenticated with credentials that have been replaced since, and hold no more? */
 static bool is_outdated(const struct wf_engine *engine, const struct wf_conn *conn)
 {
 	return engine->credentials && !wf_conn_does(conn, engine->credentials);

@@ -693,7 +693,7 @@ void wf_probe_rails(struct wf_link *link, const struct wf_greet_hello *hello)
 		wf_probe_failed(link, "the peer has opened it anew");
 }
 
-/* Leave the rail of a link that is up, which has failed. */
+/* Leave the rail of @link that is in use or tried, which has failed. */
 void wf_probe_failed(struct wf_link *link, const char *why)
 {
 	struct wf_engine *engine = link->engine;

@@ -284,8 +284,9 @@ static void take_rails(struct wf_neighbour *n, struct incoming *incoming)
 }
 
 /*
- * Can same-host rails reach the process of @n?  false: they can't, and may next time, for the
- * nonce is not there any more: the process has let go of its end of the link meanwhile.
+ * Judge whether same-host rails can reach the process of @n: link->side.gate_open, or why not in
+ * link->dial.gate_text.  Returns whether that is final.  false: the nonce is not there any more, as
+ * the process has let go of its end of the link meanwhile, and the next one may be reached.
  */
 static bool judge(struct wf_neighbour *n, const struct wf_side_packet *p)
 {
