@@ -189,7 +189,7 @@ static void write_progress(struct caller *c, const Weft__Group__Progress *progre
 		end(c, WEFT_RESOURCE_EXHAUSTED, weft_error());
 }
 
-/* Fill @ranks with the lowest that are missing.  Returns how many are there, at most as fit. */
+/* Fill @ranks with the lowest that are missing.  Returns their number. */
 static size_t first_missing(const struct wf_bootstrap *b, uint32_t ranks[WF_BOOTSTRAP_MISSING_MAX])
 {
 	size_t count = 0;
@@ -393,7 +393,7 @@ static void handle_join(struct weft_stream *stream, void *arg)
 
 /* The server. */
 
-/* Open the server's node at @listen, for others at @host, with what @beside was opened with. */
+/* Open the server's node at @listen, for others at @advertise, with the options of @beside. */
 static int open_at(struct wf_bootstrap *b, const struct weft_node *beside, const char *listen,
 		   const char *advertise)
 {
