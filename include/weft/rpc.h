@@ -85,7 +85,10 @@ WEFT_API int weft_stub_open(struct weft_peer *peer,
 			    const ProtobufCServiceDescriptor *descriptor,
 			    struct weft_stub **stub);
 
-/* Close a stub; accepts NULL.  Running calls go on.  Threads: any, callback. */
+/*
+ * Close a stub, before its node closes or after; accepts NULL.  Running calls go on.
+ * Threads: any, callback.
+ */
 WEFT_API void weft_stub_close(struct weft_stub *stub);
 
 /*

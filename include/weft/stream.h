@@ -31,8 +31,9 @@ WEFT_API int weft_stream_open(struct weft_stub *stub, const char *method,
 			      struct weft_stream **stream, struct weft_op **op);
 
 /*
- * Close the caller's end of a stream: a call that runs is cancelled, reads that run end.  Nobody
- * may use the stream any more.  Accepts NULL.  Threads: any, callback.
+ * Close the caller's end of a stream, before its node closes or after: a call that runs is
+ * cancelled, reads that run end.  Nobody may use the stream any more.  Accepts NULL.
+ * Threads: any, callback.
  */
 WEFT_API void weft_stream_close(struct weft_stream *stream);
 
