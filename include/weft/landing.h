@@ -9,9 +9,10 @@
  * copy: the slot is the owner's until it frees the operation that took the tensor, and is announced
  * again only then.  A push waits while its sender has no slot, so a slow owner stops its senders.
  *
- * A landing is a window, with its promises: only reads of the owner's own write the memory, and
- * each begins only if that slot is announced to that peer.  Whatever a peer does, a slot that holds
- * a tensor keeps it, and a slot that was not announced to the peer is not touched by it.
+ * A landing is a window of host memory, with its promises: only reads of the owner's own write the
+ * memory, and each begins only if that slot is announced to that peer.  Whatever a peer does, a
+ * slot that holds a tensor keeps it, and a slot that was not announced to the peer is not touched
+ * by it.
  */
 #ifndef WEFT_LANDING_H
 #define WEFT_LANDING_H
@@ -28,9 +29,9 @@ struct weft_landing;
 #define WEFT_LANDING_SLOTS_MAX 4096
 
 /*
- * Open a landing over @slots slots of @slot_bytes each, one after the other from @memory on.
- * Borrows the memory until weft_landing_close() has returned 0, or the node has closed.  Returns
- * @landing owned.
+ * Open a landing over @slots slots of @slot_bytes each, one after the other from @memory on, which
+ * is host memory.  Borrows the memory until weft_landing_close() has returned 0, or the node has
+ * closed.  Returns @landing owned.
  *
  * Slots are shared out evenly among senders, each of which is a weft_remote that was pushed into:
  * of n senders one has at most slots/n, rounded up, announced or with a tensor in them.  A free
@@ -38,8 +39,9 @@ struct weft_landing;
  * those that are announced and not in use.  With more senders than slots some have none until
  * others push or go: open with as many slots as senders, at least.
  *
- * -EINVAL: no bytes, no slots or more than WEFT_LANDING_SLOTS_MAX.  -ENOMEM.  -ENOSPC: the node has
- * a million windows.  Threads: any.
+ * -EINVAL: no bytes, no slots or more than WEFT_LANDING_SLOTS_MAX.  -ENOTSUP: memory of a CUDA
+ * device, as weft_window_open() knows it.  -ENOMEM.  -ENOSPC: the node has a million windows.
+ * Threads: any.
  */
 WEFT_API int weft_landing_open(struct weft_node *node, void *memory, size_t slot_bytes,
 			       size_t slots, struct weft_landing **landing);

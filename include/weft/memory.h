@@ -100,16 +100,17 @@ WEFT_API void weft_free(struct weft_node *node, void *memory);
 struct weft_region; /* memory of the program's that stays registered */
 
 /*
- * Register the @bytes at @memory, the program's own, with every rail where registering is
- * expensive, and keep them so: sends, receives and windows within register nothing there.  Borrows
- * the memory until weft_unregister() has returned 0, or the node has closed.  Returns @region
- * owned.  Memory that is registered again, from the same address and as long, has the same handle,
- * and is counted.
+ * Register the @bytes at @memory, host memory of the program's own, with every rail where
+ * registering is expensive, and keep them so: sends, receives and windows within register nothing
+ * there.  Borrows the memory until weft_unregister() has returned 0, or the node has closed.
+ * Returns @region owned.  Memory that is registered again, from the same address and as long, has
+ * the same handle, and is counted.
  *
  * A put of many blocks out of one region moves as one body: the peer may read what lies between
  * them.
  *
- * -EINVAL: no bytes.  -ENOMEM: RLIMIT_MEMLOCK or the rail's own limit is reached; the sentence says
+ * -EINVAL: no bytes.  -ENOTSUP: memory of a CUDA device, where this process has the driver loaded
+ * (WEFT_CUDA).  -ENOMEM: RLIMIT_MEMLOCK or the rail's own limit is reached; the sentence says
  * which.  -EDEADLK inside a callback.  Threads: any; the owner of a manual node drives it
  * meanwhile.
  */

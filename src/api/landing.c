@@ -28,7 +28,8 @@ int weft_landing_open(struct weft_node *node, void *memory, size_t slot_bytes, s
 				   WEFT_LANDING_SLOTS_MAX);
 	if (!slot_bytes || slot_bytes > (UINTPTR_MAX - (uintptr_t)memory) / slots)
 		return wf_last_set(-EINVAL, "a landing of %zu slots of %zu bytes", slots, slot_bytes);
-	return wf_landing_open(node, memory, slot_bytes, slots, landing);
+	err = wf_check_host(node, memory, "a landing");
+	return err ? err : wf_landing_open(node, memory, slot_bytes, slots, landing);
 }
 
 int weft_landing_describe(const struct weft_landing *landing, void *descriptor, size_t *bytes)

@@ -69,7 +69,8 @@ int weft_register(struct weft_node *node, void *memory, size_t bytes, struct wef
 		return wf_last_set(-EINVAL, "a region of %zu bytes", bytes);
 	if (wf_node_inside(node))
 		return wf_last_set(-EDEADLK, "weft_register inside a callback would wait for itself");
-	return wf_registration_open(node, memory, bytes, region);
+	err = wf_check_host(node, memory, "a region");
+	return err ? err : wf_registration_open(node, memory, bytes, region);
 }
 
 int weft_unregister(struct weft_region *region)

@@ -6,6 +6,7 @@
 
 #include "core/last.h"
 #include "core/node.h"
+#include "memory/kind.h"
 
 int wf_check_node(const struct weft_node *node)
 {
@@ -15,6 +16,22 @@ int wf_check_node(const struct weft_node *node)
 		return wf_last_set(-EOWNERDEAD,
 				   "this process is a forked child: the node is its parent's");
 	return 0;
+}
+
+int wf_check_host(const struct weft_node *node, void *memory, const char *what)
+{
+	const char *setting = node->workers[0].engine.options.cuda;
+	struct wf_kind_body *body;
+	struct wf_error e;
+	int err = wf_kind_discover(memory, 1, setting, &body, &e); /* the first byte tells */
+
+	if (err)
+		return wf_last_copy(&e);
+	if (body)
+		err = wf_last_set(-ENOTSUP, "%s in memory of CUDA device %d: it must be the host's",
+				  what, body->place.device);
+	wf_kind_close(body);
+	return err;
 }
 
 int wf_check_sized_options(const void *options, void *given, size_t known)

@@ -17,6 +17,12 @@ struct weft_node;
 int wf_check_node(const struct weft_node *node);
 
 /*
+ * Check that @memory, which is to be @what ("a landing"), is the host's.  CUDA is asked as by
+ * wf_kind_discover().  -ENOTSUP: it is a device's.  Codes of wf_kind_discover().
+ */
+int wf_check_host(const struct weft_node *node, void *memory, const char *what);
+
+/*
  * Copy to @given the @known bytes that this library knows of @options, a struct that may be
  * shorter or longer and begins with its size.  -EINVAL.
  */

@@ -527,6 +527,22 @@ static void memory_that_is_not_where_it_is_said_to_be_is_refused_with_a_sentence
 	gpu_give(HOST, host);
 }
 
+static void memory_of_a_device_is_no_landing_and_is_not_registered(void **state)
+{
+	struct weft_node *node;
+	struct weft_landing *landing;
+	struct weft_region *region;
+
+	(void)state;
+	open_plain(WF_WORLD_CONNECTED, 1);
+	node = wf_world_node(OWNER);
+	assert_int_equal(weft_landing_open(node, memory, 4096, 4, &landing), -ENOTSUP);
+	assert_non_null(strstr(weft_error(), "a landing in memory of CUDA device 1"));
+	assert_int_equal(weft_register(node, memory, 4096, &region), -ENOTSUP);
+	assert_non_null(strstr(weft_error(), "a region in memory of CUDA device 1"));
+	close_world();
+}
+
 static void without_cuda_memory_of_a_device_is_refused_with_a_sentence(void **state)
 {
 	const struct wf_fake fake = fake_of(WF_WORLD_CONNECTED, 3);
@@ -695,6 +711,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_window_that_a_lost_nic_has_lent_is_read_in_pieces),
 		cmocka_unit_test(strict_operations_are_refused_what_would_be_staged),
 		cmocka_unit_test(memory_that_is_not_where_it_is_said_to_be_is_refused_with_a_sentence),
+		cmocka_unit_test(memory_of_a_device_is_no_landing_and_is_not_registered),
 		cmocka_unit_test(without_cuda_memory_of_a_device_is_refused_with_a_sentence),
 		cmocka_unit_test(all_ends_well_on_a_fabric_that_is_slow_and_refuses),
 		cmocka_unit_test(nothing_is_touched_after_its_end_whatever_fails),
