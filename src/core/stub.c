@@ -106,12 +106,12 @@ static void invoke_once(ProtobufCService *service, unsigned method, const Protob
 	int err = WF_NEED(input) ? -EINVAL : wf_check_node(op->owner);
 	bool detached;
 
+	if (!err && op->call.begun)
+		err = wf_last_set(-EBADFD, "the call has been invoked: it is for one invocation");
 	if (err) {
 		wf_rpc_refuse(closure, closure_data, err);
 		return;
 	}
-	if (op->call.begun)
-		return; /* only one invocation, as weft_call_open says */
 	/* Any other call's closure, or taker from the queue, may free the call. */
 	detached = op->call.detached && !op->entry.sole;
 	invoke(op, service->descriptor, method, input, closure, closure_data);

@@ -412,6 +412,48 @@ static void a_call_that_is_cancelled_before_it_is_invoked_sends_nothing(void **s
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Outcomes of the closures of one call, in their order. */
+struct outcomes {
+	enum weft_status statuses[2];
+	char messages[2][100];
+	unsigned count;
+};
+
+static void note_outcome(const Sim__Bytes *answer, void *arg)
+{
+	struct outcomes *o = arg;
+	const char *message;
+
+	(void)answer;
+	assert_true(o->count < WF_COUNT(o->statuses));
+	o->statuses[o->count] = weft_reply_status(&message);
+	(void)snprintf(o->messages[o->count++], sizeof(o->messages[0]), "%s", message);
+}
+
+static void a_second_invocation_of_a_call_fails_and_the_first_goes_on(void **state)
+{
+	const Sim__Bytes question = SIM__BYTES__INIT;
+	struct outcomes outcomes = { 0 };
+	ProtobufCService *service;
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	service = open_call(&f, 0, 1, NULL);
+	sim__mirror__reflect(service, &question, note_outcome, &outcomes);
+	sim__mirror__reflect(service, &question, note_outcome, &outcomes);
+	assert_int_equal(outcomes.count, 1);
+	assert_int_equal(outcomes.statuses[0], WEFT_FAILED_PRECONDITION);
+	assert_non_null(strstr(outcomes.messages[0], "invoked"));
+	wf_flight_land(&f, 1, S);
+	assert_int_equal(f.status, WEFT_OK);
+	assert_int_equal(outcomes.count, 2);
+	assert_int_equal(outcomes.statuses[1], WEFT_OK);
+	assert_int_equal(wf_world_served(1), 1);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void *parent;
 
 static void keep_parent(unsigned number, void *call)
@@ -635,6 +677,7 @@ int main(void)
 		cmocka_unit_test(a_callbacks_messages_leave_with_those_that_led_to_it),
 		cmocka_unit_test(replies_leave_while_more_calls_are_answered),
 		cmocka_unit_test(a_call_that_is_cancelled_before_it_is_invoked_sends_nothing),
+		cmocka_unit_test(a_second_invocation_of_a_call_fails_and_the_first_goes_on),
 		cmocka_unit_test(a_call_whose_parent_is_given_up_before_it_is_invoked_sends_nothing),
 		cmocka_unit_test(a_call_without_a_handle_comes_out_of_its_queue),
 		cmocka_unit_test(a_call_without_a_handle_that_is_never_invoked_goes_with_its_node),
