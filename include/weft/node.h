@@ -236,7 +236,10 @@ WEFT_API void *weft_op_arg(const struct weft_op *op);
 /* Returns whether @op has ended.  Threads: any, callback. */
 WEFT_API int weft_op_ended(const struct weft_op *op);
 
-/* Returns the outcome of @op; WEFT_UNKNOWN while it runs.  Threads: any, callback. */
+/*
+ * Returns the outcome of @op; WEFT_UNKNOWN while it runs, except inside the closure of @op, a call.
+ * Threads: any, callback.
+ */
 WEFT_API enum weft_status weft_op_status(const struct weft_op *op);
 
 /*

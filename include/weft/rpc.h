@@ -103,11 +103,12 @@ WEFT_API ProtobufCService *weft_stub_service(struct weft_stub *stub);
  * Open a call with options of its own.  *@service is for exactly one invocation by a generated
  * function, which starts the call; the closure of a second one runs at once, with NULL and
  * WEFT_FAILED_PRECONDITION.  @op is the call's operation, which ends when the closure has returned
- * and is waited for, cancelled and freed as any other.  The call's time runs from here on; a call
- * that is never invoked does not end, not even at its deadline.  The reply lives as long as @op.
- * @op NULL: nobody waits, the reply is freed after the closure, and *@service is good until it is
- * invoked or the node closes.  -EINVAL: an option or a pair of the metadata is wrong.  -EMSGSIZE:
- * the metadata has more than 64 KiB.  Threads: any, callback.
+ * and is waited for, cancelled and freed as any other; inside the closure its status, its message
+ * and weft_op_executed() are there already.  The call's time runs from here on; a call that is
+ * never invoked does not end, not even at its deadline.  The reply lives as long as @op.  @op NULL:
+ * nobody waits, the reply is freed after the closure, and *@service is good until it is invoked or
+ * the node closes.  -EINVAL: an option or a pair of the metadata is wrong.  -EMSGSIZE: the metadata
+ * has more than 64 KiB.  Threads: any, callback.
  */
 WEFT_API int weft_call_open(struct weft_stub *stub, const struct weft_call_options *options,
 			    ProtobufCService **service, struct weft_op **op);

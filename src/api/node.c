@@ -206,21 +206,30 @@ int weft_op_ended(const struct weft_op *op)
 	return WF_NEED(op) ? -EINVAL : wf_op_ended(op);
 }
 
+static bool has_outcome(const struct weft_op *op)
+{
+	return wf_op_ended(op) || wf_rpc_replies(op);
+}
+
 enum weft_status weft_op_status(const struct weft_op *op)
 {
-	return WF_NEED(op) ? WEFT_INVALID_ARGUMENT : wf_op_status(op);
+	if (WF_NEED(op))
+		return WEFT_INVALID_ARGUMENT;
+	return has_outcome(op) ? wf_status_of(op->outcome.error.code) : WEFT_UNKNOWN;
 }
 
 const char *weft_op_message(const struct weft_op *op)
 {
-	return WF_NEED(op) ? weft_error() : wf_op_message(op);
+	if (WF_NEED(op))
+		return weft_error();
+	return has_outcome(op) ? wf_reason_text(&op->outcome.error) : "";
 }
 
 enum weft_executed weft_op_executed(const struct weft_op *op)
 {
 	if (WF_NEED(op))
 		return WEFT_EXECUTED_NO;
-	return weft_op_ended(op) ? op->outcome.executed : WEFT_EXECUTED_MAYBE;
+	return has_outcome(op) ? op->outcome.executed : WEFT_EXECUTED_MAYBE;
 }
 
 void weft_cancel(struct weft_op *op)

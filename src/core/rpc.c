@@ -23,8 +23,13 @@
 #include "rpc/codec.h"
 #include "util/progress.h"
 
-/* The outcome of the call whose closure runs in this thread. */
-static _Thread_local const struct wf_error *replying;
+/* The call whose closure runs in this thread; all NULL: no closure does. */
+struct replying {
+	const struct wf_error *outcome;
+	const struct weft_op *op; /* NULL: the call could not begin */
+};
+
+static _Thread_local struct replying replying;
 
 /* The path is the longer body's, with the times of both request and reply. */
 static void set_path(struct weft_op *op, const struct wf_path *request, const struct wf_path *reply)
@@ -172,11 +177,11 @@ static void start(struct weft_op *op)
 }
 
 static void reply(ProtobufCClosure closure, const ProtobufCMessage *message, void *data,
-		  const struct wf_error *outcome)
+		  struct replying call)
 {
-	const struct wf_error *outer = replying;
+	const struct replying outer = replying;
 
-	replying = outcome;
+	replying = call;
 	if (closure)
 		closure(message, data);
 	replying = outer;
@@ -187,7 +192,7 @@ void wf_rpc_refuse(ProtobufCClosure closure, void *data, int err)
 	struct wf_error e;
 
 	wf_error_set(&e, err, "%s", wf_last_text());
-	reply(closure, NULL, data, &e);
+	reply(closure, NULL, data, (struct replying){ &e, NULL });
 }
 
 /* Run the user's closure, as a notice, before any other thread sees the operation's end. */
@@ -200,7 +205,8 @@ static void run_closure(struct weft_op *op)
 		e.text[0] = '\0';
 	}
 	wf_intercept_ended(op);
-	reply(op->call.closure, op->call.reply, op->call.closure_data, &e);
+	reply(op->call.closure, op->call.reply, op->call.closure_data,
+	      (struct replying){ &e, op });
 }
 
 static void stop(struct weft_op *op, const struct wf_error *e)
@@ -315,8 +321,13 @@ const struct wf_op_class wf_rpc_class = {
 enum weft_status wf_rpc_status(const char **message)
 {
 	if (message)
-		*message = replying ? replying->text : "";
-	return replying ? wf_status_of(replying->code) : WEFT_UNKNOWN;
+		*message = replying.outcome ? replying.outcome->text : "";
+	return replying.outcome ? wf_status_of(replying.outcome->code) : WEFT_UNKNOWN;
+}
+
+bool wf_rpc_replies(const struct weft_op *op)
+{
+	return replying.op == op;
 }
 
 int wf_rpc_open(struct weft_peer *peer, const struct weft_op_options *options, struct weft_op **op)

@@ -51,5 +51,7 @@ void wf_rpc_refuse(ProtobufCClosure closure, void *data, int err);
 
 /* Returns how the call ended whose closure runs here.  *@message lives until it returns. */
 enum weft_status wf_rpc_status(const char **message);
+/* Does the closure of @op run in this thread?  Its outcome is known then, though it has not ended. */
+bool wf_rpc_replies(const struct weft_op *op);
 
 #endif

@@ -565,6 +565,77 @@ static void the_message_of_a_failure_is_cut_at_its_limit(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+/* Outcome of a call, and of another one that runs, as the closure of the first reads them. */
+struct closure_view {
+	const struct weft_op *op, *running;
+	enum weft_status status, running_status;
+	enum weft_executed executed, running_executed;
+	char message[100];
+	unsigned closures;
+};
+
+static void view_ops(const Sim__Bytes *answer, void *arg)
+{
+	struct closure_view *v = arg;
+
+	(void)answer;
+	v->closures++;
+	v->status = weft_op_status(v->op);
+	v->executed = weft_op_executed(v->op);
+	(void)snprintf(v->message, sizeof(v->message), "%s", weft_op_message(v->op));
+	v->running_status = weft_op_status(v->running);
+	v->running_executed = weft_op_executed(v->running);
+}
+
+static void assert_viewed(const struct closure_view *v, enum weft_status status,
+			  enum weft_executed executed)
+{
+	assert_int_equal(v->closures, 1);
+	assert_int_equal(v->status, status);
+	assert_int_equal(v->executed, executed);
+	assert_string_equal(v->message, weft_op_message(v->op));
+	assert_int_equal(v->running_status, WEFT_UNKNOWN);
+	assert_int_equal(v->running_executed, WEFT_EXECUTED_MAYBE);
+}
+
+static void the_closure_of_a_call_reads_the_outcome_of_its_operation(void **state)
+{
+	static const struct {
+		enum weft_status status;
+		enum weft_executed executed;
+	} ends[] = {
+		{ WEFT_ABORTED, WEFT_EXECUTED_YES }, /* the handler fails */
+		{ WEFT_CANCELLED, WEFT_EXECUTED_NO }, /* a cancel comes before the invocation */
+	};
+	const Sim__Bytes question = SIM__BYTES__INIT;
+
+	(void)state;
+	(void)snprintf(long_text, sizeof(long_text), "the handler fails");
+	for (size_t i = 0; i < WF_COUNT(ends); i++) {
+		ProtobufCService *service;
+		struct wf_flight f, running;
+		struct closure_view v = { 0 };
+
+		wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+		wf_world_on_request(fail_at_length);
+		wf_flight_receive(&running, 1, 0, 7, target, SMALL, 0);
+		service = open_call(&f, 0, 1, NULL);
+		v.op = f.op;
+		v.running = running.op;
+		if (ends[i].status == WEFT_CANCELLED)
+			weft_cancel(f.op);
+		sim__mirror__reflect(service, &question, view_ops, &v);
+		wf_flight_land(&f, 1, S);
+		assert_int_equal(f.status, ends[i].status);
+		assert_viewed(&v, ends[i].status, ends[i].executed);
+		weft_cancel(running.op);
+		wf_flight_land(&running, 1, S);
+		wf_flight_free(&running, 1);
+		wf_flight_free(&f, 1);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 /* Where registering is dear: memory of the pool is registered once, other memory each time. */
 static void registrations_are_kept_for_the_pool_and_counted(void **state)
 {
@@ -682,6 +753,7 @@ int main(void)
 		cmocka_unit_test(a_call_without_a_handle_comes_out_of_its_queue),
 		cmocka_unit_test(a_call_without_a_handle_that_is_never_invoked_goes_with_its_node),
 		cmocka_unit_test(the_message_of_a_failure_is_cut_at_its_limit),
+		cmocka_unit_test(the_closure_of_a_call_reads_the_outcome_of_its_operation),
 		cmocka_unit_test(a_ring_of_nodes_carries_all_at_once),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
 		cmocka_unit_test(a_closing_node_says_goodbye),
