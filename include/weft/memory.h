@@ -118,11 +118,11 @@ WEFT_API int weft_register(struct weft_node *node, void *memory, size_t bytes,
 			   struct weft_region **region);
 
 /*
- * Undo one weft_register(); accepts NULL.  The last waits for the operations that use its
- * registrations, and closes them; windows over the memory are closed before, for what they have lent
- * is in use until then.  Memory that operations use on a rail without registrations is still theirs,
- * until they have ended.  -EDEADLK inside a callback.  Threads: any; the owner of a manual node
- * drives it meanwhile.
+ * Undo one weft_register(), before its node closes, which frees @region; accepts NULL.  The last
+ * waits for the operations that use its registrations, and closes them; windows over the memory are
+ * closed before, for what they have lent is in use until then.  Memory that operations use on a
+ * rail without registrations is still theirs, until they have ended.  -EDEADLK inside a callback.
+ * Threads: any; the owner of a manual node drives it meanwhile.
  */
 WEFT_API int weft_unregister(struct weft_region *region);
 

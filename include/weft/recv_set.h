@@ -27,9 +27,10 @@ struct weft_recv_set_options {
 	unsigned flags;            /* WEFT_ANY_SHAPE, WEFT_DROP: for every item */
 	void *stream;              /* as weft_recv_options has it */
 	/*
-	 * Called for each item that has ended, well or not, before the end of the set is told.  The
-	 * callback runs on the worker, as that of weft_op_options does, and may do what that may;
-	 * the handle @op is not to be freed there.
+	 * Called for each item that has ended, well or not, before the end of the set is told.  @op
+	 * is the set; the item is weft_recv_set_item(op, index).  The callback runs on the worker,
+	 * as that of weft_op_options does, and may do what that may; the handle @op is not to be
+	 * freed there.
 	 */
 	void (*each)(void *arg, struct weft_op *op, size_t index);
 	void *each_arg;
