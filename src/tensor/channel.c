@@ -639,7 +639,8 @@ void wf_channels_down(struct wf_channels *c, struct wf_link *link, const struct 
  */
 static void count_heard(struct wf_channels *c, struct wf_link *link)
 {
-	WF_LIST_EACH(node, &link->parts.heard) {
+	/* An abort that does not count yet is appended again. */
+	WF_LIST_EACH_OF_NOW(node, &link->parts.heard) {
 		struct wf_part *part = WF_CONTAINER(node, struct wf_part, heard_node);
 
 		if (wf_part_takes(&c->parts, link, part->use.use->step))

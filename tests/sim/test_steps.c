@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "core/node.h"
+#include "core/worker.h"
 #include "tensor/part.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
@@ -418,6 +420,41 @@ static void an_abort_counts_once_its_peer_takes_part(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static unsigned refusals;
+
+/* Refuse to pass an abort on, as without memory: often enough that a test sees it, not for ever. */
+static int refuse_to_tell(void *ctx, const struct wf_step *step)
+{
+	(void)ctx;
+	(void)step;
+	return refusals++ < 100 ? -ENOMEM : 0;
+}
+
+/* The second name of the peer takes part in both steps: each abort is tried once. */
+static void aborts_that_a_merge_has_no_memory_for_are_tried_once_each(void **state)
+{
+	struct wf_flight f[2];
+
+	(void)state;
+	refusals = 0;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	for (unsigned i = 0; i < 2; i++)
+		abort_step(0, STEP + i);
+	wf_world_pass(SOON);
+	assert_int_equal(wf_world_count(1).aborts_ignored, 2);
+
+	wf_world_node(1)->workers[0].channels.aborted_by_peer = refuse_to_tell;
+	for (unsigned i = 0; i < 2; i++)
+		wf_flight_receive(&f[i], 1, 0, STEP + i, target, SMALL, S);
+	wf_flight_land(f, 2, 2 * S);
+	assert_int_equal(refusals, 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(f[i].status, WEFT_DEADLINE_EXCEEDED);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void a_peer_that_was_received_from_takes_part(void **state)
 {
 	struct wf_flight f[2];
@@ -675,6 +712,7 @@ int main(void)
 		cmocka_unit_test(a_flood_of_aborts_ends),
 		cmocka_unit_test(an_abort_of_a_peer_that_takes_no_part_ends_nothing),
 		cmocka_unit_test(an_abort_counts_once_its_peer_takes_part),
+		cmocka_unit_test(aborts_that_a_merge_has_no_memory_for_are_tried_once_each),
 		cmocka_unit_test(a_peer_that_was_received_from_takes_part),
 		cmocka_unit_test(a_node_may_let_any_peer_abort_its_steps),
 		cmocka_unit_test(ending_drops_what_nobody_has_received),
