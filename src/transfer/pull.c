@@ -235,10 +235,25 @@ static bool sum_view(struct wf_pull *pull)
 	return true;
 }
 
+/*
+ * Have the rail end the reads of @pull, which stops.  A rail that the link has left was closed or
+ * reopened for it then, and the one in use now is not to blame.
+ */
+static void end_reads(struct wf_pull *pull)
+{
+	struct wf_engine_rail *on = pull->link->on;
+
+	if (!on || on != pull->rail.on)
+		return;
+	if (pull->rail.connected)
+		wf_link_rail_failed(pull->link, "reads do not end");
+	else
+		on->reopen = true;
+}
+
 static void timer(struct wf_timer *t)
 {
 	struct wf_pull *pull = WF_CONTAINER(t, struct wf_pull, timer);
-	const struct wf_rail_caps *caps = wf_link_caps(pull->link);
 	bool stopping = pull->state == WF_PULL_STOPPING;
 
 	if (sum_view(pull))
@@ -249,16 +264,14 @@ static void timer(struct wf_timer *t)
 		return; /* nothing hastens the copies */
 	} else if (pull->state == WF_PULL_EARLY) {
 		pull->state = WF_PULL_WAITING;
-		if (caps)
+		if (pull->link->state == WF_LINK_UP)
 			wf_pull_up(pull);
 	} else if (!stopping && is_hopeless(pull)) {
 		wf_link_rail_failed(pull->link, "reads are refused");
 	} else if (!stopping) {
 		wf_pull_feed(pull);
-	} else if (caps && caps->connected) {
-		wf_link_rail_failed(pull->link, "reads do not end");
-	} else if (pull->link->on) {
-		pull->link->on->reopen = true;
+	} else {
+		end_reads(pull);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a link promises, on a fabric and a door that fail on command. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include "core/op.h"
 #include "core/worker.h"
 #include "fabric/gate.h"
+#include "fabric/internal.h"
 #include "link/internal.h"
 #include "tests/sim/world.h"
 #include "transfer/pace.h"
@@ -1723,6 +1725,56 @@ static void a_deadline_holds_while_reads_are_stuck(void **state)
 	}
 }
 
+static bool has_reads(void *link)
+{
+	return ((struct wf_link *)link)->reads.count;
+}
+
+/* Refuse the way to the peer over the shared rail. */
+static int refuse_peer(const char *call)
+{
+	return strcmp(call, "fi_av_insert") ? 0 : -EIO;
+}
+
+/* The endpoint of efa cannot be replaced here, so its reads never end; tcp, in use now, is whole. */
+static void stuck_reads_of_a_rail_that_was_left_cost_no_other_rail(void **state)
+{
+	struct wf_flight f[2];
+	struct wf_link *link;
+	uint32_t epoch;
+
+	(void)state;
+	wf_world_open(WF_WORLD_SHARED, 0, NULL);
+	set("WEFT_PROVIDER", "efa,tcp");
+	for (unsigned i = 0; i < 2; i++)
+		wf_world_add();
+	wf_world_connect(0, 1);
+	link = link_of(0);
+	assert_false(wf_link_caps(link)->connected);
+	wf_fake_knobs()->stick = 1000;
+	wf_flight_receive(&f[0], 0, 1, 1, target, BIG, 0);
+	wf_flight_send(&f[1], 1, 0, 1, source, BIG, 0);
+	assert_true(wf_world_run(has_reads, link, S));
+	/* No memory is registered with efa from here on, which would be bound to the endpoint. */
+	link->on->rail->info->domain_attr->mr_mode |= FI_MR_ENDPOINT;
+	wf_fake_knobs()->veto = refuse_peer;
+	wf_link_rail_failed(link, "the test leaves it");
+	wf_world_connect(0, 1);
+	assert_true(wf_link_caps(link)->connected);
+	epoch = link->probe.epoch;
+
+	weft_cancel(f[0].op);
+	wf_world_pass(5 * S);
+	assert_int_equal(link->probe.epoch, epoch);
+	/* The close of the node takes the endpoint, and the reads with it. */
+	assert_int_equal(f[0].outcomes, 0);
+	wf_world_leave(0);
+	wf_flight_land(f, 2, 5 * S);
+	assert_int_equal(f[0].status, WEFT_CANCELLED);
+	wf_flight_free(f, 2);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 static void a_deadline_holds_without_credit(void **state)
 {
 	static struct wf_flight f[MANY];
@@ -1989,6 +2041,7 @@ int main(int argc, char **argv)
 		TEST(a_deadline_holds_while_the_peer_lives_and_does_not_match),
 		TEST(a_deadline_holds_while_the_peer_is_frozen),
 		TEST(a_deadline_holds_while_reads_are_stuck),
+		cmocka_unit_test(stuck_reads_of_a_rail_that_was_left_cost_no_other_rail),
 		TEST(a_deadline_holds_without_credit),
 		TEST(a_deadline_holds_while_the_pool_is_full),
 		TEST(a_cancelled_send_is_quiet_when_it_has_ended),
