@@ -331,7 +331,7 @@ static int measure_bandwidth(struct pairs *p, struct matrix_cell *cell, struct w
 	uint64_t count = p->window, took_ns, sum_ns = 0, sum = 0;
 	int err = send_bodies(p, count, &took_ns, path);
 
-	while (!err && sum_ns < p->plan.time_ns / 2) {
+	while (!err && (!sum_ns || sum_ns < p->plan.time_ns / 2)) {
 		count = next_batch(p, count, took_ns);
 		err = send_bodies(p, count, &took_ns, path);
 		sum_ns += took_ns;

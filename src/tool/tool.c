@@ -140,6 +140,7 @@ int tool_seconds(const char *text, uint64_t *ns)
 {
 	const double day = 86400;
 	double value;
+	uint64_t whole_ns;
 	char *end;
 
 	if ((*text < '0' || *text > '9') && *text != '.')
@@ -147,7 +148,10 @@ int tool_seconds(const char *text, uint64_t *ns)
 	value = strtod(text, &end);
 	if (end == text || *end || !(value > 0 && value <= day))
 		return -EINVAL;
-	*ns = (uint64_t)(value * (double)NS_PER_S);
+	whole_ns = (uint64_t)(value * (double)NS_PER_S);
+	if (!whole_ns)
+		return -EINVAL;
+	*ns = whole_ns;
 	return 0;
 }
 

@@ -58,7 +58,7 @@ int tool_bytes(const char *text, uint64_t *bytes);
 /* Read a whole number from @min to @max.  -EINVAL. */
 int tool_count(const char *text, uint64_t min, uint64_t max, uint64_t *count);
 
-/* Read seconds, as "2" or "0.5", up to a day.  -EINVAL. */
+/* Read seconds, as "2" or "0.5", from a nanosecond to a day.  -EINVAL. */
 int tool_seconds(const char *text, uint64_t *ns);
 
 /* Returns nanoseconds of the clock that never goes back. */

@@ -28,6 +28,9 @@
 #define RANKS_MAX 3
 #define LIMIT_MS  (3 * PROCESS_LIMIT_MS) /* several limits of the command one after another */
 
+/* No host's memory is as fast. */
+#define MEMORY_BYTES_PER_S 1e14
+
 static char folder[] = "/tmp/weft-pairs-XXXXXX", board[64], json_path[64], svg_path[64];
 
 /* Ranks that are started one by one, or a whole job as the first. */
@@ -124,6 +127,7 @@ static void has_all_pairs(const char *text, const char *provider)
 	cJSON_ArrayForEach(pair, pairs) {
 		const cJSON *path = cJSON_GetObjectItem(pair, "path");
 		const cJSON *latency = cJSON_GetObjectItem(pair, "latency_us");
+		double bytes_per_s = cJSON_GetObjectItem(pair, "bytes_per_s")->valuedouble;
 		int from = cJSON_GetObjectItem(pair, "from")->valueint;
 		int to = cJSON_GetObjectItem(pair, "to")->valueint;
 
@@ -132,7 +136,7 @@ static void has_all_pairs(const char *text, const char *provider)
 		met[from][to]++;
 		assert_int_equal(met[from][to], 1);
 		assert_true(cJSON_GetObjectItem(latency, "p50")->valuedouble > 0);
-		assert_true(cJSON_GetObjectItem(pair, "bytes_per_s")->valuedouble > 0);
+		assert_true(bytes_per_s > 0 && bytes_per_s < MEMORY_BYTES_PER_S);
 		assert_string_equal(cJSON_GetObjectItem(path, "provider")->valuestring, provider);
 	}
 	cJSON_Delete(json);
@@ -184,19 +188,32 @@ static void every_pair_is_measured_over_tcp(void **state)
 	measures_all_over("tcp");
 }
 
-static void json_takes_the_place_of_text(void **state)
+/* Measure three ranks over tcp for @seconds, with the result as JSON on standard output. */
+static void print_json(const char *seconds)
 {
 	char weft[512], again[512];
 
-	(void)state;
 	process_start(&ranks[0], (const char *const[]){ "WEFT_STALL=0", NULL },
 		      (const char *const[]){ process_path("weft", weft), "run", "-n", "3",
 					     process_path("weft", again), "perf", "--all-pairs",
-					     "--provider", "tcp", "--bytes", "8", "--seconds", "0.02",
+					     "--provider", "tcp", "--bytes", "8", "--seconds", seconds,
 					     "--json", "-", NULL });
 	ends_with(0, 0);
 	assert_int_equal(process_out(&ranks[0])[0], '{');
 	has_all_pairs(process_out(&ranks[0]), "tcp");
+}
+
+static void json_takes_the_place_of_text(void **state)
+{
+	(void)state;
+	print_json("0.02");
+}
+
+/* One batch is measured, however short the time. */
+static void a_time_of_a_nanosecond_measures_each_pair(void **state)
+{
+	(void)state;
+	print_json("0.000000001");
 }
 
 static void a_rank_that_dies_costs_its_own_pairs_alone(void **state)
@@ -331,6 +348,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(every_pair_is_measured_over_shm, begin, end),
 		cmocka_unit_test_setup_teardown(every_pair_is_measured_over_tcp, begin, end),
 		cmocka_unit_test_setup_teardown(json_takes_the_place_of_text, begin, end),
+		cmocka_unit_test_setup_teardown(a_time_of_a_nanosecond_measures_each_pair, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_rank_that_dies_costs_its_own_pairs_alone, begin, end),
 		cmocka_unit_test_setup_teardown(a_rank_that_stands_still_is_given_up, begin, end),
 		cmocka_unit_test_setup_teardown(the_death_of_a_rank_in_the_middle_ends_the_job, begin,

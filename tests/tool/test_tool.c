@@ -564,6 +564,7 @@ static void a_wrong_call_shows_the_usage_and_gives_2(void **state)
 		"perf --sizes 1G --window 64",
 		"perf --time 0",
 		"perf --time soon",
+		"perf --time .0000000001", /* less than a nanosecond */
 		"perf --count 0",
 		"perf --window 1025",
 		"perf --rate 0",
