@@ -106,10 +106,14 @@ void wf_loop_catch_up(struct wf_loop *l)
 bool wf_loop_drain(struct wf_loop *l)
 {
 	bool any = false;
+	int count;
 
 	/* Notices may begin operations that end in further notices. */
-	while (run_tasks(l, TASKS_MAX) + run_notices(l, NOTICES_MAX))
-		any = true;
+	do {
+		count = run_tasks(l, TASKS_MAX);
+		count += run_notices(l, NOTICES_MAX);
+		any |= count > 0;
+	} while (count);
 	return any;
 }
 
