@@ -127,6 +127,8 @@ int wf_node_settings(const struct weft_node_options *given, struct wf_options *o
 	if (given->name && strlen(given->name) >= WF_GREET_NAME_BYTES)
 		return wf_last_set(-EINVAL, "name has %zu bytes: at most %d", strlen(given->name),
 				   WF_GREET_NAME_BYTES - 1);
+	if (given->provider)
+		wf_options_overrule(o, "WEFT_PROVIDER");
 	if (given->device)
 		wf_options_overrule(o, "WEFT_DEVICE");
 	if ((unsigned)given->security >= WF_COUNT(securities))

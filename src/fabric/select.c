@@ -437,6 +437,7 @@ static void judge(struct wf_select_candidate *c, const struct wf_options *option
 	} else if (!suits(c, c->info, options, home) && !home->addresses) {
 		snprintf(c->reason, sizeof(c->reason), "reaches no other host");
 	} else if (!suits(c, c->info, options, home)) {
+		c->elsewhere = true;
 		snprintf(c->reason, sizeof(c->reason), "does not have %.80s, where this node listens",
 			 home->host);
 	} else {
@@ -576,6 +577,27 @@ static bool is_any_used(const struct wf_select *select)
 	return false;
 }
 
+/*
+ * Returns an offer of a device that @options name, first of all one that does not serve for the
+ * address alone that the node listens at.  NULL: libfabric offers no such device.
+ */
+static const struct wf_select_candidate *device_of(const struct wf_select *select,
+						   const struct wf_options *options)
+{
+	const struct wf_select_candidate *first = NULL;
+
+	for (size_t i = 0; i < select->count; i++) {
+		const struct wf_select_candidate *c = &select->all[i];
+
+		if (c->row->same_host || !device_is(options, c->info))
+			continue;
+		if (c->elsewhere)
+			return c;
+		first = first ? first : c;
+	}
+	return first;
+}
+
 /* A user who names a device wants that one, not just the rails that are left without it. */
 static void want_device(struct wf_select *select, const struct wf_options *options)
 {
@@ -589,8 +611,9 @@ static void want_device(struct wf_select *select, const struct wf_options *optio
 		struct wf_select_candidate *c = &select->all[i];
 
 		if (c->used)
-			snprintf(c->reason, sizeof(c->reason), "%s names a device that is not here",
-				 wf_options_name(options, "WEFT_DEVICE"));
+			snprintf(c->reason, sizeof(c->reason), "%s names a device that %s",
+				 wf_options_name(options, "WEFT_DEVICE"),
+				 device_of(select, options) ? "does not serve" : "is not here");
 		c->used = false;
 	}
 }
@@ -720,14 +743,66 @@ static void sort(struct wf_select *select, const struct wf_options *options,
 	}
 }
 
+/* Is there an offer of the provider, or of the device, of the candidate @at before it? */
+static bool is_repeated(const struct wf_select *select, size_t at, bool devices)
+{
+	const struct wf_select_candidate *c = &select->all[at];
+
+	for (size_t i = 0; i < at; i++)
+		if (devices ? !strcmp(select->all[i].caps.domain, c->caps.domain) :
+			      same_provider(&select->all[i], c))
+			return true;
+	return false;
+}
+
+/* Write the names of all providers that are here, or of their devices, with commas. */
+static void list_what_is_here(const struct wf_select *select, bool devices, char *text,
+			      size_t bytes)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < select->count && used < bytes; i++) {
+		const struct wf_select_candidate *c = &select->all[i];
+
+		if (refusal_of_all(c) || (devices && c->row->same_host) ||
+		    is_repeated(select, i, devices))
+			continue;
+		used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "",
+					 devices ? c->caps.domain : c->caps.provider);
+	}
+}
+
+/* Write the settings that narrow the choice, as they go on after "no provider is left". */
+static void list_settings(const struct wf_options *options, const char *filter, char *text,
+			  size_t bytes)
+{
+	const struct {
+		const char *name, *value, *origin;
+	} settings[] = {
+		{ "FI_PROVIDER", filter ? filter : "", "" },
+		{ "WEFT_PROVIDER", options->provider, wf_options_origin(options, "WEFT_PROVIDER") },
+		{ wf_options_name(options, "WEFT_DEVICE"), options->device,
+		  wf_options_origin(options, "WEFT_DEVICE") },
+	};
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < WF_COUNT(settings) && used < bytes; i++)
+		if (settings[i].value[0])
+			used += (size_t)snprintf(text + used, bytes - used, " with %s=%.40s%s",
+						 settings[i].name, settings[i].value,
+						 settings[i].origin);
+}
+
 /* Say what was asked for and what there is; nothing is usable. */
 static int nothing_left(const struct wf_select *select, const struct wf_options *options,
 			struct wf_error *e)
 {
 	const char *filter = wf_environment_get("FI_PROVIDER");
-	const char *device = wf_options_name(options, "WEFT_DEVICE");
-	char there[300] = "";
-	size_t i, used = 0;
+	const struct wf_select_candidate *device = device_of(select, options);
+	bool by_device = options->device[0] && !device;
+	char with[240], here[160];
 
 	if (!select->count && filter && !*filter)
 		return wf_error_set(e, -ENODATA,
@@ -741,21 +816,15 @@ static int nothing_left(const struct wf_select *select, const struct wf_options 
 	if (!select->count)
 		return wf_error_set(e, -ENODATA, "libfabric %s offers no provider here",
 				    wf_select_libfabric_text());
-	for (i = 0; i < select->count && used < sizeof(there); i++) {
-		const struct wf_select_candidate *c = &select->all[i];
-
-		if (refusal_of_all(c) || (i && same_provider(c, c - 1)))
-			continue;
-		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s",
-					 used ? ", " : "", c->caps.provider);
-	}
+	list_settings(options, filter, with, sizeof(with));
+	if (device && device->elsewhere)
+		return wf_error_set(e, -ENODATA, "no provider is left%s: %s %s; set WEFT_LISTEN to "
+				    "an address of that device", with, device->caps.domain,
+				    device->reason);
+	list_what_is_here(select, by_device, here, sizeof(here));
 	return wf_error_set(e, -ENODATA,
-			    "no provider is left%s%.40s%s%.40s%s%s%s%.40s; here are %s, and "
-			    "`weft info` says why each is not used",
-			    filter ? " with FI_PROVIDER=" : "", filter ? filter : "",
-			    options->provider[0] ? " with WEFT_PROVIDER=" : "", options->provider,
-			    options->device[0] ? " with " : "", options->device[0] ? device : "",
-			    options->device[0] ? "=" : "", options->device, there);
+			    "no provider is left%s; %shere are %s, and `weft info` says why each is "
+			    "not used", with, by_device ? "the devices " : "", here);
 }
 
 /* Nobody who asks for a refused provider gets another one in silence. */
@@ -797,8 +866,9 @@ static int all_serve(const struct wf_select *select, const struct wf_options *op
 			i++;
 		}
 		if (i == select->count)
-			return wf_error_set(e, -ENODATA, "WEFT_PROVIDER names %.60s, which does not "
-					    "serve, and WEFT_STRICT says no-fallback: %s", name, why);
+			return wf_error_set(e, -ENODATA, "WEFT_PROVIDER names %.60s%s, which does "
+					    "not serve, and WEFT_STRICT says no-fallback: %s", name,
+					    wf_options_origin(options, "WEFT_PROVIDER"), why);
 		if (!at[bytes])
 			return 0;
 		at += bytes + 1;
@@ -913,6 +983,33 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select, s
 close_found:
 	wf_select_close(&found);
 	return err;
+}
+
+/* Is provider @name, of @bytes bytes, offered? */
+static bool is_offered(const struct wf_select *select, const char *name, size_t bytes)
+{
+	for (size_t i = 0; i < select->count; i++)
+		if (strlen(select->all[i].caps.provider) == bytes &&
+		    !strncasecmp(select->all[i].caps.provider, name, bytes))
+			return true;
+	return false;
+}
+
+bool wf_select_absent(const struct wf_select *select, const struct wf_options *options,
+		      char names[WF_OPTION_TEXT_BYTES])
+{
+	size_t used = 0;
+
+	names[0] = '\0';
+	for (const char *at = options->provider; *at; at += *at == ',') {
+		size_t bytes = strcspn(at, ",");
+
+		if (bytes && !is_offered(select, at, bytes))
+			used += (size_t)snprintf(names + used, WF_OPTION_TEXT_BYTES - used, "%s%.*s",
+						 used ? "," : "", (int)bytes, at);
+		at += bytes;
+	}
+	return used;
 }
 
 void wf_select_without_host(struct wf_select *select, const char *why)

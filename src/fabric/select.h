@@ -75,6 +75,7 @@ struct wf_select_candidate {
 	struct wf_rail_caps caps;
 	bool used;
 	bool short_of_room; /* not used, for want of room in /dev/shm: the reason says how much */
+	bool elsewhere; /* not used, for the node listens at an address of another domain's */
 	enum wf_topology_near near; /* class of @distance */
 	unsigned distance; /* from @numa_node of the select; 0: no such node; UINT_MAX: not known */
 	char reason[160]; /* why the candidate is used or not */
@@ -101,6 +102,13 @@ int wf_select_open(const struct wf_options *options, struct wf_select *select,
 int wf_select_look(const struct wf_options *options, struct wf_select *select,
 		   struct wf_error *e);
 void wf_select_close(struct wf_select *select);
+
+/*
+ * Write, comma-separated, the names in WEFT_PROVIDER that no offer has.  Returns whether there are
+ * any.
+ */
+bool wf_select_absent(const struct wf_select *select, const struct wf_options *options,
+		      char names[WF_OPTION_TEXT_BYTES]);
 
 /* Mark all same-host rails of @select as not used, for the reason @why. */
 void wf_select_without_host(struct wf_select *select, const char *why);

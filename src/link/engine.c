@@ -38,6 +38,16 @@ static bool make_room(void *ctx)
 	return wf_cache_clear(&engine->pool.cache);
 }
 
+/* Log names of WEFT_PROVIDER that match nothing: one may be misspelt, and others serve. */
+static void name_absent(struct wf_engine *engine)
+{
+	char names[WF_OPTION_TEXT_BYTES];
+
+	if (!engine->first && wf_select_absent(&engine->select, &engine->options, names))
+		wf_log(&engine->log, WF_LOG_WARN, "WEFT_PROVIDER%s names what libfabric does not "
+		       "offer here: %s", wf_options_origin(&engine->options, "WEFT_PROVIDER"), names);
+}
+
 static int open_rails(struct wf_engine *engine, struct wf_error *e)
 {
 	struct wf_rail_config config = {
@@ -709,6 +719,7 @@ int wf_engine_open(struct wf_engine *engine, const struct wf_engine_config *conf
 			*e = lack;
 	}
 	if (!err) {
+		name_absent(engine);
 		err = open_rails(engine, e);
 		if (err == -ENODATA && lack.code)
 			*e = lack;

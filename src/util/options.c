@@ -496,8 +496,17 @@ void wf_options_overrule(struct wf_options *o, const char *name)
 {
 	const struct row *row = find(name, strlen(name));
 
-	if (row)
-		o->by_alias &= ~(UINT64_C(1) << (row - rows));
+	if (!row)
+		return;
+	o->by_alias &= ~(UINT64_C(1) << (row - rows));
+	o->by_program |= UINT64_C(1) << (row - rows);
+}
+
+const char *wf_options_origin(const struct wf_options *o, const char *name)
+{
+	const struct row *row = find(name, strlen(name));
+
+	return row && o->by_program >> (row - rows) & 1 ? " (set by the program)" : "";
 }
 
 size_t wf_options_unknown(char *text, size_t bytes)

@@ -81,6 +81,7 @@ struct wf_options {
 	uint64_t log_stderr;      /* WEFT_LOG began with "stderr:": lines go there if the program
 				   * takes none */
 	uint64_t by_alias;        /* bits of the rows whose values came by their aliases */
+	uint64_t by_program;      /* bits of the rows whose values the program has set */
 };
 
 /*
@@ -107,8 +108,11 @@ int wf_options_parse(const char *unit, const char *text, uint64_t *value);
 /* Return the variable that set @name: itself, or its alias. */
 const char *wf_options_name(const struct wf_options *o, const char *name);
 
-/* Note that the program has set @name: its alias no longer counts. */
+/* Note that the program has set @name: the environment no longer counts. */
 void wf_options_overrule(struct wf_options *o, const char *name);
+
+/* Return words that follow the value of @name in a sentence: "" unless the program has set it. */
+const char *wf_options_origin(const struct wf_options *o, const char *name);
 
 /*
  * Write to @text, comma-separated, the variables of the environment that look like weft's and

@@ -211,8 +211,12 @@ static void a_provider_that_is_not_there_is_named(void **state)
 	options.provider = "nosuch";
 	o = open_with(NULL, NULL, &options);
 	assert_int_equal(o.err, -ENODATA);
-	assert_says(o.text, "WEFT_PROVIDER=nosuch");
+	assert_says(o.text, "WEFT_PROVIDER=nosuch (set by the program)");
 	assert_says(o.text, "tcp");
+	options.provider = NULL;
+	o = open_with("WEFT_PROVIDER", "nosuch", &options);
+	assert_int_equal(o.err, -ENODATA);
+	assert_says(o.text, "WEFT_PROVIDER=nosuch; ");
 
 	o = open_with("FI_PROVIDER", "nosuch", NULL);
 	assert_int_equal(o.err, -ENODATA);
@@ -226,7 +230,7 @@ static void a_provider_that_is_not_there_is_named(void **state)
 	options.device = "eth9";
 	o = open_with("TF_RDMA_DEV_NAME", "mlx5_9", &options);
 	assert_int_equal(o.err, -ENODATA);
-	assert_says(o.text, " with WEFT_DEVICE=eth9");
+	assert_says(o.text, " with WEFT_DEVICE=eth9 (set by the program)");
 
 	o = open_with("FI_PROVIDER", "", NULL);
 	assert_int_equal(o.err, -ENODATA);

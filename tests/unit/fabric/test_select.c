@@ -273,6 +273,9 @@ static void an_empty_choice_gets_a_sentence(void **state)
 		{ "nosuch", "", "", "FI_PROVIDER=nosuch" },
 		{ NULL, "nosuch", "", "WEFT_PROVIDER=nosuch" },
 		{ NULL, "", "eth9", "WEFT_DEVICE=eth9" },
+		{ NULL, "", "eth9", "the devices here are mlx5_0, rdmap0, lo, eth0, warp0, and" },
+		{ NULL, "", "eth0", "WEFT_DEVICE=eth0: eth0 does not have 127.0.0.1, where this node "
+				    "listens; set WEFT_LISTEN to an address of that device" },
 		{ "tcp", "shm", "", "WEFT_PROVIDER=shm" },
 	};
 	size_t i;
@@ -288,7 +291,8 @@ static void an_empty_choice_gets_a_sentence(void **state)
 		if (rows[i].variable)
 			setenv("FI_PROVIDER", rows[i].variable, 1);
 		assert_int_equal(wf_select_open(&o, &s, &e), -ENODATA);
-		assert_non_null(strstr(e.text, rows[i].says));
+		if (!strstr(e.text, rows[i].says))
+			fail_msg("%s, which does not say: %s", e.text, rows[i].says);
 		assert_null(s.all);
 		unsetenv("FI_PROVIDER");
 	}
@@ -404,6 +408,51 @@ static void a_device_is_named_by_name_or_address(void **state)
 		assert_true(is_used(&s, "verbs", NULL));
 		assert_false(is_used(&s, "tcp", "eth0"));
 		assert_true(is_used(&s, "shm", NULL)); /* it is no device */
+		wf_select_close(&s);
+	}
+}
+
+static void a_device_that_does_not_serve_is_not_said_to_be_missing(void **state)
+{
+	struct wf_options o = options("127.0.0.1:0");
+	struct wf_select s;
+
+	(void)state;
+	strcpy(o.device, "eth0");
+	assert_int_equal(wf_select_look(&o, &s, NULL), 0);
+	assert_false(is_used(&s, "shm", NULL));
+	assert_string_equal(find(&s, "shm", NULL)->reason,
+			    "WEFT_DEVICE names a device that does not serve");
+	assert_string_equal(find(&s, "tcp", "eth0")->reason,
+			    "does not have 127.0.0.1, where this node listens");
+	wf_select_close(&s);
+
+	strcpy(o.device, "eth9");
+	assert_int_equal(wf_select_look(&o, &s, NULL), 0);
+	assert_string_equal(find(&s, "shm", NULL)->reason,
+			    "WEFT_DEVICE names a device that is not here");
+	wf_select_close(&s);
+}
+
+static void a_name_that_no_offer_has_is_told(void **state)
+{
+	static const struct {
+		const char *provider, *absent;
+	} rows[] = {
+		{ "", "" }, { "TCP", "" }, { "tcp,foo", "foo" }, { "bar,tcp,foo", "bar,foo" },
+		{ "tcp,tc", "tc" }, { ",tcp,", "" },
+	};
+	char names[WF_OPTION_TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < WF_COUNT(rows); i++) {
+		struct wf_options o = options("127.0.0.1:0");
+		struct wf_select s;
+
+		strcpy(o.provider, rows[i].provider);
+		assert_int_equal(wf_select_open(&o, &s, NULL), 0);
+		assert_int_equal(wf_select_absent(&s, &o, names), rows[i].absent[0] != '\0');
+		assert_string_equal(names, rows[i].absent);
 		wf_select_close(&s);
 	}
 }
@@ -692,6 +741,8 @@ int main(void)
 		TEST(an_untested_provider_is_not_chosen_unasked),
 		TEST(switches_keep_kinds_out),
 		TEST(a_device_is_named_by_name_or_address),
+		TEST(a_device_that_does_not_serve_is_not_said_to_be_missing),
+		TEST(a_name_that_no_offer_has_is_told),
 		TEST(devices_that_are_named_together_serve_together),
 		TEST(a_host_that_means_nothing_is_refused),
 		TEST(the_nic_of_our_numa_node_serves),

@@ -128,7 +128,8 @@ static void every_field_has_a_row_of_its_own(void **state)
 		assert_int_equal(changed, places);
 		bytes += strcmp(rows[i].unit, "text") ? sizeof(uint64_t) : WF_OPTION_TEXT_BYTES;
 	}
-	assert_int_equal(bytes + sizeof(o.log_stderr) + sizeof(o.by_alias), sizeof(o));
+	assert_int_equal(bytes + sizeof(o.log_stderr) + sizeof(o.by_alias) + sizeof(o.by_program),
+			 sizeof(o));
 }
 
 static void every_row_says_when_to_change_it(void **state)
