@@ -68,8 +68,8 @@ static int open_rails(struct wf_engine *engine, struct wf_error *e)
 
 		if (sscanf(engine->options.ports, "%u-%u%c", &a, &b, &rest) != 2 || !a ||
 		    b > 65535 || a > b)
-			return wf_error_set(e, -EINVAL, "WEFT_PORTS=%s: first-last is expected",
-					    engine->options.ports);
+			return wf_error_set(e, -EINVAL, "WEFT_PORTS=%s: expected first-last, the "
+					    "lower port first, from 1 to 65535", engine->options.ports);
 		config.port_first = (uint16_t)a;
 		config.port_last = (uint16_t)b;
 	}

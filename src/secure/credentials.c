@@ -297,8 +297,10 @@ static int check_names(const struct wf_credentials_files *f, struct wf_error *e)
 				    "a node proves itself by one of them");
 	if (!is_given(f->key_file) && certificates != 3)
 		return wf_error_set(e, -EINVAL, "certificates need WEFT_CERT, WEFT_KEY and "
-				    "WEFT_CA: %s is not named", !is_given(f->cert) ? "WEFT_CERT" :
-				    !is_given(f->key) ? "WEFT_KEY" : "WEFT_CA");
+				    "WEFT_CA: %s is not named%s", !is_given(f->cert) ? "WEFT_CERT" :
+				    !is_given(f->key) ? "WEFT_KEY" : "WEFT_CA",
+				    is_given(f->key) && certificates == 1 ?
+				    "; WEFT_KEY_FILE names a key that all nodes share" : "");
 	return 0;
 }
 

@@ -361,15 +361,18 @@ static int set_answer(uint64_t *field, const char *name, const char *text, struc
 	return 0;
 }
 
-static int set_number(const struct weft_option *option, uint64_t *field, const char *name,
-		      const char *text, struct wf_error *e)
+/* Set @field from @number, which is all of @text, or what follows STREAM there. */
+static int set_number(const struct row *row, uint64_t *field, const char *name, const char *text,
+		      const char *number, struct wf_error *e)
 {
+	const struct weft_option *option = &row->option;
 	uint64_t value;
 
-	if (wf_options_parse(option->unit, text, &value) || !is_allowed(option, value))
-		return wf_error_set(e, -EINVAL, "%s=%.100s: expected %s from %s to %s (default %s)",
-				    name, text, form_of(option->unit), option->least, option->most,
-				    option->preset);
+	if (wf_options_parse(option->unit, number, &value) || !is_allowed(option, value))
+		return wf_error_set(e, -EINVAL,
+				    "%s=%.100s: expected %s from %s to %s (default %s)%s", name, text,
+				    form_of(option->unit), option->least, option->most,
+				    option->preset, row->stream ? ", or " STREAM " before it" : "");
 	*field = value;
 	return 0;
 }
@@ -452,7 +455,7 @@ static int load_row(const struct row *row, const char *const *settings, struct w
 	const struct weft_option *option = &row->option;
 	void *field = (char *)o + row->offset;
 	const char *name = option->name;
-	const char *text = said(settings, option);
+	const char *text = said(settings, option), *value;
 
 	if (!text)
 		text = look_up(option, name);
@@ -464,16 +467,17 @@ static int load_row(const struct row *row, const char *const *settings, struct w
 	}
 	if (!text)
 		text = option->preset;
+	value = text;
 	if (row->stream && !strncmp(text, STREAM, strlen(STREAM))) {
 		o->log_stderr = 1;
-		text += strlen(STREAM);
+		value += strlen(STREAM);
 	}
 
 	if (!strcmp(option->unit, "text"))
 		return set_text(row, field, name, text, e);
 	if (!strcmp(option->unit, "yes/no"))
 		return set_answer(field, name, text, e);
-	return set_number(option, field, name, text, e);
+	return set_number(row, field, name, text, value, e);
 }
 
 static const struct row *find(const char *name, size_t length)

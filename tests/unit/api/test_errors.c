@@ -249,6 +249,9 @@ static void a_setting_out_of_its_limits_is_named(void **state)
 	o = open_with("WEFT_PORTS", "7000", &options);
 	assert_int_equal(o.err, -EINVAL);
 	assert_says(o.text, "WEFT_PORTS=7000");
+	o = open_with("WEFT_PORTS", "7000-6000", &options);
+	assert_int_equal(o.err, -EINVAL);
+	assert_says(o.text, "WEFT_PORTS=7000-6000: expected first-last, the lower port first");
 }
 
 /* The rest needs an open node. */

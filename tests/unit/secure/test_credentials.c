@@ -146,6 +146,9 @@ static void a_file_that_is_not_named_is_asked_for(void **state)
 	files = good();
 	files.cert = NULL;
 	expect_refused(&files, -EINVAL, "", "WEFT_CERT is not named");
+	/* The name of a shared key's file is easily taken for that of a certificate's key. */
+	expect_refused(&(struct wf_credentials_files){ .key = "a.key" }, -EINVAL, "",
+		       "; WEFT_KEY_FILE names a key that all nodes share");
 }
 
 static void a_key_file_beside_certificates_is_refused(void **state)

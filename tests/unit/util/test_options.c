@@ -201,6 +201,10 @@ static void a_refusal_names_variable_value_and_limits(void **state)
 		{ "WEFT_CUDA", "yes,no", "WEFT_CUDA=yes,no: expected yes,no, a path or nothing" },
 		{ "WEFT_STRICT", "no-staging,",
 		  "WEFT_STRICT=no-staging,: expected no-staging,no-fallback or nothing" },
+		{ "WEFT_LOG", "stderr:5", "WEFT_LOG=stderr:5: expected a whole number from 0 to 3 "
+		  "(default 1), or stderr: before it" },
+		{ "WEFT_LOG", "stderr", "WEFT_LOG=stderr: expected a whole number from 0 to 3 "
+		  "(default 1), or stderr: before it" },
 		{ "WEFT_LOST", "1999ms",
 		  "WEFT_LOST is 1999 ms: expected at least twice WEFT_HEARTBEAT, which is 1000 ms" },
 	};
