@@ -662,17 +662,39 @@ static void refused(struct wf_link *link, const struct wf_greet *greet)
 	wf_link_die(link, &e);
 }
 
+/*
+ * Refuse a stranger; one that does not speak weft is told nothing.  The log says so once a second
+ * at most: strangers decide how often it happens.
+ */
+static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
+{
+	struct wf_engine *engine = ctx;
+
+	if (engine->loop.now_ns >= engine->kept_out_ns) {
+		engine->kept_out_ns = engine->loop.now_ns + WF_NS_PER_S;
+		wf_log(&engine->log, WF_LOG_WARN, "%s is kept out: %s", wf_conn_remote(conn),
+		       e->text);
+	}
+	if (wf_door_is_garbage(e->code))
+		wf_conn_close(conn);
+	else
+		refuse(conn, WEFT_PERMISSION_DENIED, e->text);
+}
+
 static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *greet)
 {
 	struct wf_link *link = wf_conn_owner(conn);
 	struct wf_engine *engine = ctx;
 	struct wf_error e;
 
+	if (!link && greet->kind != WF_GREET_HELLO) {
+		wf_error_set(&e, -EBADMSG, "%s sent another message before its hello",
+			     wf_conn_remote(conn));
+		kept_out(engine, conn, &e);
+		return;
+	}
 	if (!link) {
-		if (greet->kind == WF_GREET_HELLO)
-			welcome(engine, conn, &greet->hello);
-		else
-			wf_conn_close(conn);
+		welcome(engine, conn, &greet->hello);
 		return;
 	}
 	if (greet->kind == WF_GREET_HELLO) {
@@ -717,22 +739,6 @@ static void message(void *ctx, struct wf_conn *conn, const struct wf_greet *gree
 	default:
 		break;
 	}
-}
-
-/*
- * Refuse a stranger.  The log says so once a second at most: strangers decide how often it
- * happens.
- */
-static void kept_out(void *ctx, struct wf_conn *conn, const struct wf_error *e)
-{
-	struct wf_engine *engine = ctx;
-
-	if (engine->loop.now_ns >= engine->kept_out_ns) {
-		engine->kept_out_ns = engine->loop.now_ns + WF_NS_PER_S;
-		wf_log(&engine->log, WF_LOG_WARN, "%s is kept out: %s", wf_conn_remote(conn),
-		       e->text);
-	}
-	refuse(conn, WEFT_PERMISSION_DENIED, e->text);
 }
 
 const struct wf_door_events wf_dial_events = {

@@ -192,6 +192,10 @@ static void read_conn(struct wf_door *door, struct wf_conn *conn)
 
 		if (err == -EAGAIN)
 			return;
+		if (!conn->owner && !conn->closing && wf_door_is_garbage(err)) {
+			door->config.events->refused(door->config.ctx, conn, &e);
+			return;
+		}
 		if (err) {
 			end(door, conn, &e);
 			return;

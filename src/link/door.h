@@ -18,6 +18,7 @@
 #ifndef WF_DOOR_H
 #define WF_DOOR_H
 
+#include <errno.h>
 #include "link/socket.h"
 #include "wire/greet.h"
 
@@ -48,7 +49,10 @@ struct wf_door_events {
 	void (*opened)(void *ctx, struct wf_conn *conn);
 	/* @greet has come.  @conn may be closed inside. */
 	void (*message)(void *ctx, struct wf_conn *conn, const struct wf_greet *greet);
-	/* A stranger is kept out because of @e.  It may be told; @conn is to be closed inside. */
+	/*
+	 * A stranger is kept out because of @e.  Unless wf_door_is_garbage(e->code) it may be told;
+	 * @conn is to be closed inside.
+	 */
 	void (*refused)(void *ctx, struct wf_conn *conn, const struct wf_error *e);
 	/*
 	 * @conn has ended, or a dial has failed: @e says how.  @conn is gone on return.  Not called
@@ -68,6 +72,12 @@ struct wf_door_config {
 	const struct wf_door_events *events;
 	void *ctx;
 };
+
+/* Does @code, of an error of a stranger's, say that its bytes are no message of weft's? */
+static inline bool wf_door_is_garbage(int code)
+{
+	return code == -EBADMSG || code == -EMSGSIZE;
+}
 
 int wf_door_open(const struct wf_door_config *config, struct wf_door **door, struct wf_error *e);
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "said.h"
 
 #define SILENT_COUNT 1000
 #define HELLO_LIMIT_MS 5000 /* how long a stranger may take, by weft_wire(7) */
@@ -151,6 +152,29 @@ static void a_connection_that_does_not_speak_weft_is_hung_up_on(void **state)
 	pair_close(&pair);
 }
 
+static void a_connection_that_does_not_speak_weft_is_named_in_the_log(void **state)
+{
+	static const char http[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	struct weft_node_options options = pair_options(pair_any());
+	struct pair pair;
+
+	(void)state;
+	options.log = said_line;
+	said_forget();
+	pair_open(&pair, pair_any(), &options);
+	for (int i = 0; i < 10; i++) {
+		int fd = stranger(pair.node);
+
+		say(fd, http, strlen(http));
+		assert_true(is_closed(fd, 2 * HELLO_LIMIT_MS));
+		close(fd);
+	}
+	assert_true(said_comes(" is kept out: 127.0.0.1:"));
+	assert_true(said_has(" sent what is no message of weft's"));
+	check_service(&pair);
+	pair_close(&pair);
+}
+
 static void half_a_hello_is_hung_up_on_in_time(void **state)
 {
 	unsigned char hello[4096], longer[70000];
@@ -235,6 +259,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_connection_that_does_not_speak_weft_is_hung_up_on),
+		TEST(a_connection_that_does_not_speak_weft_is_named_in_the_log),
 		TEST(half_a_hello_is_hung_up_on_in_time),
 		TEST(a_thousand_that_say_nothing_keep_nobody_out),
 		TEST(a_stranger_that_connects_and_leaves_again_and_again_is_borne),

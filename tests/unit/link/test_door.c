@@ -31,7 +31,7 @@
 struct side {
 	struct wf_door *door;
 	struct wf_conn *conn; /* the last one opened or heard from */
-	int connected, opened, messages, hellos, closed;
+	int connected, opened, messages, hellos, refused, closed;
 	uint64_t next_number; /* beats must come as 0, 1, 2... */
 	bool disordered, told_for_nobody;
 	bool close_in_message, answer;
@@ -102,8 +102,10 @@ static void on_closed(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 
 static void on_refused(void *ctx, struct wf_conn *conn, const struct wf_error *e)
 {
-	(void)ctx;
-	(void)e;
+	struct side *s = ctx;
+
+	s->refused++;
+	s->error = *e;
 	wf_conn_close(conn); /* it was left before anybody asked whose it is */
 }
 
@@ -440,6 +442,9 @@ static void a_connection_that_does_not_speak_weft_is_closed_at_once(void **state
 	}
 	assert_int_equal(server.messages, 0);
 	assert_int_equal(server.closed, 0);
+	assert_int_equal(server.refused, WF_COUNT(rows));
+	assert_true(wf_door_is_garbage(server.error.code));
+	assert_non_null(strstr(server.error.text, "127.0.0.1:"));
 	assert_serves(&server);
 	close_side(&server);
 }
