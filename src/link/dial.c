@@ -143,21 +143,37 @@ static bool is_final(struct wf_link *link, int code)
 	return engine->loop.now_ns - link->dial.refused_ns >= REFUSED_NS;
 }
 
+/* End @link: dialling is given up because of @e, or because its time, if @timed, is up. */
+static void give_up(struct wf_link *link, bool timed, const struct wf_error *e)
+{
+	char span[64] = "";
+	struct wf_error why;
+
+	if (timed)
+		snprintf(span, sizeof(span), " in %.3g s (WEFT_CONNECT_TIMEOUT)",
+			 (double)link->engine->options.connect_ns / WF_NS_PER_S);
+	wf_error_set(&why, is_refusal(e->code) ? e->code : -EHOSTUNREACH,
+		     "%s can't be reached%s: %s", wf_link_label(link), span, e->text);
+	link->probe.tried[0] = '\0'; /* the reason is in @why, and one line of the log has both */
+	wf_link_die(link, &why);
+}
+
 /* Dial again after a pause, or give up: a dial has failed, or what it led to. */
 static void again_or_die(struct wf_link *link, const struct wf_error *e)
 {
 	struct wf_engine *engine = link->engine;
 	uint64_t pause = link->dial.pause_ns;
 
-	if (engine->loop.now_ns >= link->dial.until_ns ||
-	    (link->dial.met && e->code == -ECONNREFUSED) || is_final(link, e->code)) {
-		struct wf_error why;
-
-		wf_error_set(&why, is_refusal(e->code) ? e->code : -EHOSTUNREACH,
-			     "%s can't be reached: %s", wf_link_label(link), e->text);
-		wf_link_die(link, &why);
+	if ((link->dial.met && e->code == -ECONNREFUSED) || is_final(link, e->code)) {
+		give_up(link, false, e);
 		return;
 	}
+	if (engine->loop.now_ns >= link->dial.until_ns) {
+		give_up(link, link->dial.until_ns, e);
+		return;
+	}
+	wf_log(&engine->log, WF_LOG_DEBUG, "%s: the dial failed and another follows: %s",
+	       wf_link_label(link), e->text);
 	wf_link_forget_peer(link);
 	wf_link_record(link, WF_RECORDER_DIAL_FAILED, pause / WF_NS_PER_MS, (uint64_t)e->code);
 	snprintf(link->probe.tried, sizeof(link->probe.tried), "%s", e->text);
@@ -176,6 +192,8 @@ static void dial(struct wf_link *link)
 	struct wf_error e;
 
 	wf_link_record(link, WF_RECORDER_DIAL, 0, 0);
+	wf_log(&engine->log, WF_LOG_DEBUG, "%s: this node dials %s", wf_link_label(link),
+	       link->address);
 	if (!wf_door_dial(engine->door, link->address, link, &link->conn, &e)) {
 		wf_link_get(link);
 		/*
@@ -366,6 +384,8 @@ static int accept_hello(struct wf_link *link, const struct wf_conn *conn,
 	link->keepalive.heard_ns = engine->loop.now_ns;
 	wf_eager_credit_begin(link);
 	wf_link_record(link, WF_RECORDER_HELLO, hello->rail_count, 0);
+	wf_log(&engine->log, WF_LOG_DEBUG, "%s: its hello has come from %s", wf_link_label(link),
+	       wf_conn_remote(conn));
 	return 0;
 }
 

@@ -773,8 +773,11 @@ static void say_goodbye(struct wf_engine *engine)
 	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->conn)
-			wf_conn_send(link->conn, &greet);
+		if (!link->conn)
+			continue;
+		wf_log(&engine->log, WF_LOG_DEBUG, "%s: this node says goodbye",
+		       wf_link_label(link));
+		wf_conn_send(link->conn, &greet);
 	}
 	for (;;) {
 		struct wf_link *busy = NULL;

@@ -443,6 +443,8 @@ static void up(struct wf_link *link)
 	if (link->conn)
 		wf_conn_trust(link->conn);
 	wf_same_up(link);
+	wf_log(&engine->log, WF_LOG_DEBUG, "%s: connected by %s", wf_link_label(link),
+	       wf_link_caps(link)->provider);
 	log_fallback(link);
 	link->reads.depth = wf_depth(wf_link_caps(link)->depth);
 	wf_link_record(link, WF_RECORDER_UP, wf_link_rail_number(link), link->probe.epoch);

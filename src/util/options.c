@@ -235,7 +235,7 @@ static const struct row rows[] = {
 	  FIELD(join_ns) },
 	{ { .name = "WEFT_LOG", .alias = "", .unit = "count",
 	    .preset = "1", .least = "0", .most = "3",
-	    .when = "looking for a fault: 1 warnings, 2 notes, 3 every step; stderr:2, say, prints them where the program does not" },
+	    .when = "looking for a fault: 1 warnings, 2 notes, 3 steps of connecting; stderr:2, say, prints them where the program does not" },
 	  FIELD(log_level), .stream = true },
 };
 

@@ -601,6 +601,49 @@ static void a_peer_that_leaves_in_order_is_but_a_note(void **state)
 	close_world();
 }
 
+static void the_steps_of_a_connection_are_of_level_3(void **state)
+{
+	static const char *const steps[] = {
+		": this node dials 127.0.0.1:", ": its hello has come from ", ": connected by efa",
+	};
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_LOG", "3", 1), 0);
+	open_world(WF_WORLD_SHARED, "10s", NULL);
+	wf_world_connect(0, 1);
+	for (size_t i = 0; i < WF_COUNT(steps); i++)
+		check_lines(steps[i], 1, false);
+	for (unsigned i = 0; i < line_count; i++)
+		assert_int_equal(lines[i].level, 3);
+	line_count = 0;
+	wf_world_leave(0);
+	check_lines(": this node says goodbye", 1, false);
+	close_world();
+	assert_int_equal(unsetenv("WEFT_LOG"), 0);
+}
+
+static void a_dial_given_up_says_how_long_it_took(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	assert_int_equal(setenv("WEFT_CONNECT_TIMEOUT", "2500ms", 1), 0);
+	assert_int_equal(setenv("WEFT_LOG", "2", 1), 0);
+	open_world(WF_WORLD_CONNECTED, "10s", NULL);
+	(void)wf_world_peer(0, 1);
+	wf_world_kill(1);
+	wf_flight_send(&f, 0, 1, 7, source, SMALL, 0);
+	wf_flight_land(&f, 1, 5 * S);
+	assert_int_equal(weft_op_status(f.op), WEFT_UNAVAILABLE);
+	assert_non_null(strstr(weft_op_message(f.op),
+			       " can't be reached in 2.5 s (WEFT_CONNECT_TIMEOUT): dial "));
+	check_lines("fails, for *refused: no rail to * (link 1 to *: to be dialled again)", 1, false);
+	wf_flight_free(&f, 1);
+	close_world();
+	assert_int_equal(unsetenv("WEFT_LOG"), 0);
+	assert_int_equal(unsetenv("WEFT_CONNECT_TIMEOUT"), 0);
+}
+
 static void many_that_stand_still_are_counted(void **state)
 {
 	struct wf_flight f[100];
@@ -795,6 +838,8 @@ int main(void)
 		cmocka_unit_test(an_early_deadline_is_but_a_note),
 		cmocka_unit_test(a_lost_peer_says_what_it_owed),
 		cmocka_unit_test(a_peer_that_leaves_in_order_is_but_a_note),
+		cmocka_unit_test(the_steps_of_a_connection_are_of_level_3),
+		cmocka_unit_test(a_dial_given_up_says_how_long_it_took),
 		cmocka_unit_test(many_that_stand_still_are_counted),
 		cmocka_unit_test(a_note_that_may_come_at_any_time_is_not_named),
 		cmocka_unit_test(a_tensor_that_may_land_at_any_time_is_not_named),
