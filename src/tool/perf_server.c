@@ -169,9 +169,13 @@ static void serve_leave(Weft__Perf__Perf_Service *service, const Weft__Perf__Cal
 	Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
 	struct perf_server *server = server_of(service);
 
-	for (struct caller *c = server->callers; c; c = c->next)
-		if (c->number == request->number)
-			c->left = true;
+	for (struct caller *c = server->callers; c; c = c->next) {
+		if (c->number != request->number)
+			continue;
+		c->left = true;
+		/* The goodbye would end the watch as a failure, which the log would tell. */
+		weft_cancel(c->watch);
+	}
 	reply(&nothing, call);
 }
 
