@@ -73,10 +73,10 @@ struct wf_door_config {
 	void *ctx;
 };
 
-/* Does @code, of an error of a stranger's, say that its bytes are no message of weft's? */
+/* Does @code, of an error of a stranger's, say that its bytes are no message of weft's, or TLS? */
 static inline bool wf_door_is_garbage(int code)
 {
-	return code == -EBADMSG || code == -EMSGSIZE;
+	return code == -EBADMSG || code == -EMSGSIZE || code == -EKEYREJECTED;
 }
 
 int wf_door_open(const struct wf_door_config *config, struct wf_door **door, struct wf_error *e);

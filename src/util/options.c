@@ -457,7 +457,9 @@ static int load_row(const struct row *row, const char *const *settings, struct w
 	const char *name = option->name;
 	const char *text = said(settings, option), *value;
 
-	if (!text)
+	if (text)
+		o->by_program |= UINT64_C(1) << (row - rows);
+	else
 		text = look_up(option, name);
 	if (!text) {
 		text = look_up(option, option->alias);

@@ -273,6 +273,8 @@ static void a_node_without_a_key_and_one_with_a_key_do_not_meet(void **state)
 	assert_non_null(strstr(text, "has a key or certificate, and this node has none"));
 	assert_int_equal(ping_in_vain(key, none, text), WEFT_UNAUTHENTICATED);
 	assert_non_null(strstr(text, "has no key or certificate, and this node has"));
+	assert_true(said_comes("is kept out: 127.0.0.1:"));
+	assert_true(said_comes(" sent TLS: it has a key or certificate, and this node has none"));
 	weft_node_close(none);
 	weft_node_close(key);
 }
