@@ -115,10 +115,8 @@ int weft_info_get(const struct weft_info *info, size_t index, struct weft_fabric
 	const struct wf_select_candidate *c;
 	struct weft_fabric f;
 
-	if (WF_NEED(info) || WF_NEED(fabric))
+	if (WF_NEED(info) || WF_NEED_SIZED(fabric))
 		return -EINVAL;
-	if (fabric->size < sizeof(fabric->size))
-		return wf_last_set(-EINVAL, "fabric->size is not set");
 	if (index >= info->select.count)
 		return wf_last_set(-EINVAL, "there is no entry %zu", index);
 	c = &info->select.all[index];
@@ -185,10 +183,8 @@ int weft_info_security(struct weft_info *info, struct weft_info_secure *secure)
 {
 	struct weft_info_secure s;
 
-	if (WF_NEED(info) || WF_NEED(secure))
+	if (WF_NEED(info) || WF_NEED_SIZED(secure))
 		return -EINVAL;
-	if (secure->size < sizeof(secure->size))
-		return wf_last_set(-EINVAL, "secure->size is not set");
 	see_security(info);
 	s = (struct weft_info_secure){
 		.size = secure->size,
@@ -205,10 +201,8 @@ int weft_info_cuda(struct weft_info *info, struct weft_cuda *cuda)
 	enum wf_cuda_driver_state state;
 	struct weft_cuda c;
 
-	if (WF_NEED(info) || WF_NEED(cuda))
+	if (WF_NEED(info) || WF_NEED_SIZED(cuda))
 		return -EINVAL;
-	if (cuda->size < sizeof(cuda->size))
-		return wf_last_set(-EINVAL, "cuda->size is not set");
 	state = wf_cuda_driver_load(info->options.cuda, &info->cuda);
 	(void)wf_cudart_look(NULL, info->cudart);
 	c = (struct weft_cuda){
@@ -230,11 +224,9 @@ int weft_info_cuda_device(const struct weft_info *info, size_t index,
 	struct wf_cuda_device found;
 	struct wf_error e;
 
-	if (WF_NEED(info) || WF_NEED(device))
+	if (WF_NEED(info) || WF_NEED_SIZED(device))
 		return -EINVAL;
 	d.size = device->size;
-	if (device->size < sizeof(device->size))
-		return wf_last_set(-EINVAL, "device->size is not set");
 	if (index >= WF_CUDA_DEVICES_MAX)
 		return wf_last_set(-EINVAL, "there is no CUDA device %zu", index);
 	if (wf_cuda_device((int)index, &found, &e)) {
@@ -296,10 +288,8 @@ int weft_option_get(size_t index, struct weft_option *option)
 	size_t count;
 	const struct weft_option *rows = wf_options_rows(&count);
 
-	if (WF_NEED(option))
+	if (WF_NEED_SIZED(option))
 		return -EINVAL;
-	if (option->size < sizeof(option->size))
-		return wf_last_set(-EINVAL, "option->size is not set");
 	if (index >= count)
 		return wf_last_set(-EINVAL, "there is no setting %zu", index);
 	is = rows[index];

@@ -12,8 +12,8 @@ int weft_probe(struct weft_node *node, struct weft_peer *peer, uint64_t step, co
 
 	if (err)
 		return err;
-	if (info && info->size < sizeof(info->size))
-		return wf_last_set(-EINVAL, "info->size is not set");
+	if (info && WF_NEED_SIZED(info))
+		return -EINVAL;
 	return wf_match_probe(node, peer, step, key, key_bytes, info);
 }
 

@@ -37,10 +37,8 @@ int weft_memory_place(struct weft_node *node, const void *memory, struct weft_pl
 {
 	int err = wf_check_node(node);
 
-	if (err || WF_NEED(memory) || WF_NEED(placement))
+	if (err || WF_NEED(memory) || WF_NEED_SIZED(placement))
 		return err ? err : -EINVAL;
-	if (placement->size < sizeof(placement->size))
-		return wf_last_set(-EINVAL, "placement->size is not set");
 	return wf_near_place(node, memory, placement);
 }
 

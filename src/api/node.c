@@ -257,13 +257,11 @@ int weft_op_path(const struct weft_op *op, struct weft_path *path)
 {
 	int err;
 
-	if (WF_NEED(op) || WF_NEED(path))
+	if (WF_NEED(op) || WF_NEED_SIZED(path))
 		return -EINVAL;
 	err = op->owner ? wf_check_node(op->owner) : 0;
 	if (err)
 		return err;
-	if (path->size < sizeof(path->size))
-		return wf_last_set(-EINVAL, "path->size is not set");
 	if (!wf_op_ended(op))
 		return wf_last_set(-EAGAIN, "the operation has not ended yet");
 	wf_op_path(op, path);
@@ -341,10 +339,8 @@ int weft_node_counters(struct weft_node *node, struct weft_counters *counters)
 {
 	int err = wf_check_node(node);
 
-	if (err || WF_NEED(counters))
+	if (err || WF_NEED_SIZED(counters))
 		return err ? err : -EINVAL;
-	if (counters->size < sizeof(counters->size))
-		return wf_last_set(-EINVAL, "counters->size is not set");
 	wf_node_counters(node, counters);
 	return 0;
 }

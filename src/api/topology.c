@@ -131,10 +131,8 @@ int weft_topology_publisher(const struct weft_topology *topology, size_t index,
 	struct weft_publisher is;
 	const struct wf_publisher *p;
 
-	if (WF_NEED(topology) || WF_NEED(publisher))
+	if (WF_NEED(topology) || WF_NEED_SIZED(publisher))
 		return -EINVAL;
-	if (publisher->size < sizeof(publisher->size))
-		return wf_last_set(-EINVAL, "publisher->size is not set");
 	if (index >= weft_topology_publishers(topology))
 		return wf_last_set(-EINVAL, "there is no publisher %zu", index);
 	p = &topology->orchestrator.publishers.all[index];
@@ -161,10 +159,8 @@ int weft_topology_client(const struct weft_topology *topology, size_t index,
 	const struct wf_topology_device *d;
 	struct weft_client is;
 
-	if (WF_NEED(topology) || WF_NEED(client))
+	if (WF_NEED(topology) || WF_NEED_SIZED(client))
 		return -EINVAL;
-	if (client->size < sizeof(client->size))
-		return wf_last_set(-EINVAL, "client->size is not set");
 	if (index >= topology->client_count)
 		return wf_last_set(-EINVAL, "there is no client %zu", index);
 	d = topology->clients[index];
@@ -187,10 +183,8 @@ int weft_topology_pair(const struct weft_topology *topology, size_t publisher, s
 	struct weft_pair is;
 	size_t at;
 
-	if (WF_NEED(topology) || WF_NEED(pair))
+	if (WF_NEED(topology) || WF_NEED_SIZED(pair))
 		return -EINVAL;
-	if (pair->size < sizeof(pair->size))
-		return wf_last_set(-EINVAL, "pair->size is not set");
 	if (publisher >= weft_topology_publishers(topology) || client >= topology->client_count)
 		return wf_last_set(-EINVAL, "there is no publisher %zu or no client %zu", publisher,
 				   client);

@@ -34,6 +34,16 @@ int wf_check_host(const struct weft_node *node, void *memory, const char *what)
 	return err;
 }
 
+int wf_check_sized(const void *out, const char *name)
+{
+	size_t size;
+
+	if (!out)
+		return wf_last_null(name);
+	memcpy(&size, out, sizeof(size));
+	return size < sizeof(size) ? wf_last_set(-EINVAL, "%s->size is not set", name) : 0;
+}
+
 int wf_check_sized_options(const void *options, void *given, size_t known)
 {
 	size_t size;

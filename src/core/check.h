@@ -28,6 +28,13 @@ int wf_check_host(const struct weft_node *node, void *memory, const char *what);
  */
 int wf_check_sized_options(const void *options, void *given, size_t known);
 
+/*
+ * Check that @out, a struct to be filled in, is not NULL and begins with its size: 0, or -EINVAL
+ * and a sentence that names it.
+ */
+#define WF_NEED_SIZED(out) wf_check_sized(out, #out)
+int wf_check_sized(const void *out, const char *name);
+
 /* Copy @options as above, but inline if NULL or of @known bytes, for each call has options. */
 static inline int wf_check_options(const void *options, void *given, size_t known)
 {

@@ -587,6 +587,27 @@ static void options_of_operations_need_their_size_too(void **state)
 	weft_op_free(NULL);
 }
 
+static void structs_to_be_filled_in_need_their_size_too(void **state)
+{
+	struct weft_counters counters = { .size = sizeof(counters.size) - 1 };
+	struct weft_placement placement = { 0 };
+	struct weft_probe_info info = { 0 };
+	struct weft_option option = { 0 };
+	struct world *w = *state;
+
+	assert_int_equal(weft_node_counters(w->threaded, &counters), -EINVAL);
+	assert_string_equal(weft_error(), "counters->size is not set");
+	assert_int_equal(weft_memory_place(w->threaded, w, &placement), -EINVAL);
+	assert_string_equal(weft_error(), "placement->size is not set");
+	assert_int_equal(weft_probe(w->threaded, NULL, 0, "k", 1, &info), -EINVAL);
+	assert_string_equal(weft_error(), "info->size is not set");
+	assert_int_equal(weft_option_get(0, &option), -EINVAL);
+	assert_string_equal(weft_error(), "option->size is not set");
+	option.size = sizeof(option.size);
+	assert_int_equal(weft_option_get(0, &option), 0);
+	assert_null(option.name);
+}
+
 static void a_manual_node_has_one_worker(void **state)
 {
 	struct weft_node_options options = { .size = sizeof(options), .mode = WEFT_MANUAL,
@@ -756,6 +777,7 @@ int main(void)
 		cmocka_unit_test(a_tensor_that_is_none_is_not_sent),
 		cmocka_unit_test(a_priority_above_the_highest_is_refused),
 		cmocka_unit_test(options_of_operations_need_their_size_too),
+		cmocka_unit_test(structs_to_be_filled_in_need_their_size_too),
 		cmocka_unit_test(a_manual_node_has_one_worker),
 		cmocka_unit_test(a_threaded_node_is_not_driven),
 		cmocka_unit_test(callbacks_may_not_wait_for_themselves),
