@@ -11,6 +11,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "group/job.h"
+#include "link/depth.h"
+#include "link/directory.h"
+
 static struct wf_options o;
 static struct wf_error e;
 
@@ -146,6 +150,31 @@ static void every_row_says_when_to_change_it(void **state)
 		assert_int_equal(*rows[i].least != '\0', is_number);
 		assert_int_equal(*rows[i].most != '\0', is_number);
 	}
+}
+
+/* Settings of numbers for which higher floors have arrays, or bounds of their own. */
+static void limits_are_those_of_the_floors_that_use_the_settings(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned long most;
+	} limits[] = {
+		{ "WEFT_DEPTH", WF_DEPTH_MAX },
+		{ "WEFT_WORKERS", WF_WORKERS_MAX },
+		{ "WEFT_RANK", WF_JOB_SIZE_MAX - 1 },
+		{ "WEFT_SIZE", WF_JOB_SIZE_MAX },
+	};
+	size_t count, found = 0;
+	const struct weft_option *rows = wf_options_rows(&count);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < WF_COUNT(limits); k++)
+			if (!strcmp(rows[i].name, limits[k].name)) {
+				assert_int_equal(strtoul(rows[i].most, NULL, 10), limits[k].most);
+				found++;
+			}
+	assert_int_equal(found, WF_COUNT(limits));
 }
 
 static void limits_are_allowed_and_one_step_beyond_is_not(void **state)
@@ -416,6 +445,7 @@ int main(void)
 		cmocka_unit_test_setup(there_are_no_more_than_51, clear),
 		cmocka_unit_test_setup(every_field_has_a_row_of_its_own, clear),
 		cmocka_unit_test_setup(every_row_says_when_to_change_it, clear),
+		cmocka_unit_test(limits_are_those_of_the_floors_that_use_the_settings),
 		cmocka_unit_test_setup(limits_are_allowed_and_one_step_beyond_is_not, clear),
 		cmocka_unit_test_setup(a_refusal_names_variable_value_and_limits, clear),
 		cmocka_unit_test_setup(an_alias_counts_until_wefts_own_name_is_set, clear),
