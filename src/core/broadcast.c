@@ -375,14 +375,6 @@ static void start(struct weft_op *op)
 	leave(op->broadcast.all, NULL);
 }
 
-/* Each send ends by itself in a node that closes. */
-static void refuse(struct weft_op *op, const struct wf_error *e)
-{
-	(void)e;
-	wf_op_begin(op);
-	start(op);
-}
-
 static void stop(struct weft_op *op, const struct wf_error *e)
 {
 	struct weft_op *send;
@@ -436,7 +428,7 @@ const struct wf_op_class wf_broadcast_class = {
 	.zero_to = BYTES,
 	.patient = true,
 	.start = start,
-	.refuse = refuse,
+	.refuse = wf_op_refuse_parts,
 	.stop = stop,
 	.free = free_broadcast,
 	.step = step,

@@ -508,6 +508,13 @@ static void start(struct wf_loop_task *task)
 	wf_watch_begin(op);
 }
 
+void wf_op_refuse_parts(struct weft_op *op, const struct wf_error *e)
+{
+	(void)e;
+	wf_op_begin(op);
+	op->class->start(op);
+}
+
 void wf_op_submit(struct weft_op *op, uint64_t now_ns)
 {
 	op->start_task.run = start;

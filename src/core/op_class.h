@@ -93,6 +93,9 @@ struct wf_op_class {
 	void (*late)(const struct weft_op *op, const char *who, struct wf_error *e);
 };
 
+/* Implement refuse of an operation of parts, which end by themselves in a closing node: begin it. */
+void wf_op_refuse_parts(struct weft_op *op, const struct wf_error *e);
+
 extern const struct wf_op_class wf_ping_class, wf_send_class, wf_recv_class,
 	wf_recv_many_class, wf_rpc_class,
 	wf_streaming_write_class, wf_streaming_read_class, wf_rma_get_class,

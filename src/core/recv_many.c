@@ -348,14 +348,6 @@ static void fan_out(struct weft_op *op, uint64_t now_ns)
 				    &op->recv_many.parts[i].start_task, now_ns);
 }
 
-/* Each part ends by itself in a node that closes. */
-static void refuse(struct weft_op *op, const struct wf_error *e)
-{
-	(void)e;
-	wf_op_begin(op);
-	start(op);
-}
-
 static void stop(struct weft_op *op, const struct wf_error *e)
 {
 	if (!op->outcome.error.code)
@@ -424,7 +416,7 @@ const struct wf_op_class wf_recv_many_class = {
 	.patient = true,
 	.start = start,
 	.fan_out = fan_out,
-	.refuse = refuse,
+	.refuse = wf_op_refuse_parts,
 	.stop = stop,
 	.take_back = take_back,
 	.moved = moved,

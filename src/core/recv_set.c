@@ -114,14 +114,6 @@ static void fan_out(struct weft_op *op, uint64_t now_ns)
 		wf_op_submitted(set->items[i].recv, now_ns);
 }
 
-/* Each item ends by itself in a node that closes. */
-static void refuse(struct weft_op *op, const struct wf_error *e)
-{
-	(void)e;
-	wf_op_begin(op);
-	start(op);
-}
-
 static void stop(struct weft_op *op, const struct wf_error *e)
 {
 	const struct wf_recv_set *set = op->recv_set.set;
@@ -188,7 +180,7 @@ const struct wf_op_class wf_recv_set_class = {
 	.patient = true, /* the items are watched */
 	.start = start,
 	.fan_out = fan_out,
-	.refuse = refuse,
+	.refuse = wf_op_refuse_parts,
 	.stop = stop,
 	.take_back = take_back,
 	.moved = moved,
