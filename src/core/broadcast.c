@@ -120,7 +120,7 @@ static bool is_offered(const struct member *m, const struct weft_peer *peer, uin
 			 : !m->ended && m->send->send.sending.outgoing.offer.id == id;
 }
 
-/* Returns the member to which the offer @id is made, @peer; NULL: there is none. */
+/* Returns the member of @peer to which the offer @id is made; NULL: there is none. */
 static struct member *find(const struct weft_node *node, const struct weft_peer *peer, uint64_t id)
 {
 	WF_LIST_EACH(at, &node->broadcasts.all) {
@@ -270,7 +270,7 @@ static void finish(struct wf_loop_task *task)
 	wf_op_finish(all->op, first ? &e : NULL, WF_MIN(executed, WEFT_EXECUTED_MAYBE));
 }
 
-/* One less is running: @m, or, if that is NULL, the beginning. */
+/* End @m, or, if that is NULL, the beginning of @all, which counts as a member that runs. */
 static void leave(struct wf_broadcast *all, struct member *m)
 {
 	struct weft_node *node = all->op->owner;
@@ -348,7 +348,7 @@ static int new_member(struct wf_broadcast *all, struct weft_peer *peer, struct m
 	return 0;
 }
 
-/* Have all members of @all ended, or are they to?  Under the lock. */
+/* Have all members of @all ended, or is @all cancelled?  Under the lock. */
 static bool is_over(const struct wf_broadcast *all)
 {
 	return !all->running || atomic_load(&all->op->cancel_asked);

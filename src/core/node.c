@@ -236,7 +236,7 @@ static void close_workers(struct weft_node *node, unsigned count)
 	}
 }
 
-/* The workers share the budgets of the pool and of the cache. */
+/* Open worker @number; the door of the first one listens for all. */
 static int open_worker(struct weft_node *node, unsigned number, struct wf_engine_config *config)
 {
 	struct wf_worker *worker = &node->workers[number];
@@ -338,7 +338,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 		return wf_last_set(-ENOMEM, "no memory for a node");
 	gethostname(host, sizeof(host) - 1);
 	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
-	shares.pool_bytes /= workers;
+	shares.pool_bytes /= workers; /* the workers share the budgets of the pool and the cache */
 	shares.cached_bytes /= workers;
 	config = (struct wf_engine_config){
 		.options = &shares,

@@ -379,20 +379,25 @@ static void collect(struct wf_relay *relay)
 	}
 }
 
+/* Returns the piece that has come and begins at @from; NULL: there is none. */
+static struct piece *piece_here(struct wf_relay *relay, uint64_t from)
+{
+	for (unsigned i = 0; i < DEPTH; i++)
+		if (relay->pieces[i].is_here && relay->pieces[i].from == from)
+			return &relay->pieces[i];
+	return NULL;
+}
+
 /* Count the pieces that have come, in order, as filled. */
 static void advance(struct wf_relay *relay)
 {
 	struct wf_receiving *r = receiving_of(relay);
 	uint64_t filled = relay->filled_bytes;
+	struct piece *piece;
 
-	for (unsigned i = 0; i < DEPTH; i++) {
-		struct piece *piece = &relay->pieces[i];
-
-		if (!piece->is_here || piece->from != filled)
-			continue;
+	while ((piece = piece_here(relay, filled))) {
 		piece->is_here = false;
 		filled += piece->bytes;
-		i = UINT_MAX; /* from the first again */
 	}
 	if (filled == relay->filled_bytes)
 		return;

@@ -420,9 +420,9 @@ static int copy_blocks(struct weft_op *op, const struct weft_block *blocks, size
 }
 
 /* Set up what the owner of the window is told, with room for @bodies bodies. */
-static int set_note(struct weft_op *op, const struct weft_access_options *o, uint32_t bodies,
-		    struct wf_rma_work *work)
+static int set_note(struct weft_op *op, const struct weft_access_options *o, uint32_t bodies)
 {
+	struct wf_rma_work *work = &op->rma.work;
 	struct wf_putting *p = &work->putting;
 	void *note;
 
@@ -482,7 +482,7 @@ int wf_rma_get(struct weft_remote *remote, const struct weft_block *blocks, size
 	if (!err && !work->putting.count)
 		err = wf_last_set(-EINVAL, "a get of no bytes");
 	if (!err)
-		err = set_note(fresh, &o, 1, work);
+		err = set_note(fresh, &o, 1);
 	if (err) {
 		wf_op_drop(fresh);
 		return err;
@@ -519,7 +519,7 @@ int wf_rma_put(struct weft_remote *remote, const struct weft_block *blocks, size
 	work->remote = remote;
 	err = copy_blocks(fresh, blocks, count, &o);
 	if (!err)
-		err = set_note(fresh, &o, wf_putting_bodies(work->putting.count), work);
+		err = set_note(fresh, &o, wf_putting_bodies(work->putting.count));
 	if (err) {
 		wf_op_drop(fresh);
 		return err;
