@@ -44,17 +44,17 @@ def measure(options):
     dist.init_process_group(options.backend, timeout=datetime.timedelta(seconds=60))
     step = training(torch, options.size) if options.train else summing(torch, dist, options.size)
 
-    def sum_up():
+    def timed_step():
         start = time.perf_counter()
         step()
         return time.perf_counter() - start
 
     for _ in range(WARM_COUNT):
-        warm = sum_up()
+        warm = timed_step()
     rounds = torch.tensor([int(options.seconds / warm) + 5])
     dist.broadcast(rounds, 0)
     start = time.perf_counter()
-    took = sorted(sum_up() for _ in range(int(rounds)))
+    took = sorted(timed_step() for _ in range(int(rounds)))
     seconds = time.perf_counter() - start
     if dist.get_rank() == 0:
         print(json.dumps({"test": "gloo_peer", "bytes": options.size,

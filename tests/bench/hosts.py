@@ -33,14 +33,14 @@ def into(host):
     return ["nsenter", "-t", str(host.pid), "-n"]
 
 
-def must(host, script, **words):
+def run_on(host, script, **words):
     done = subprocess.run(into(host) + ["sh", "-e", "-c", script.format(**words)],
                           capture_output=True, text=True)
     if done.returncode:
         raise Missing("no hosts of namespaces: " + " ".join(done.stderr.split()))
 
 
-def made(stack):
+def start_host(stack):
     """A host; it ends when its stdin does."""
     process = stack.enter_context(subprocess.Popen(
         ["unshare", "-n", "sh", "-c", f"{RENO}; ip link set lo up && echo up && exec cat"],
@@ -57,12 +57,12 @@ def joined(networks, mbit):
                              ("unshare", "util-linux")):
         need(program, package)
     with contextlib.ExitStack() as stack:
-        both = [made(stack), made(stack)]
+        both = [start_host(stack), start_host(stack)]
         for n in range(networks):
-            must(both[0], CABLE, n=n, there=both[1].pid)
+            run_on(both[0], CABLE, n=n, there=both[1].pid)
             for i, host in enumerate(both):
-                must(host, END, n=n, address=address(i, n), mbit=mbit)
+                run_on(host, END, n=n, address=address(i, n), mbit=mbit)
         for n in range(networks):
             for host in both:
-                must(host, CARRIER, n=n)
+                run_on(host, CARRIER, n=n)
         yield [into(host) for host in both]

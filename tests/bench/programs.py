@@ -56,15 +56,19 @@ def endpoint_of(provider):
     return "rdm" if shared else "msg"
 
 
-def first_line(process):
+def first_line(process, errors):
+    """That of a server, which says in the file @errors why it has none."""
     line = process.stdout.readline().strip()
     if not line:
-        raise Failed(f"{shlex.join(process.args)}: printed no address")
+        errors.seek(0)
+        why = errors.read().strip()[-300:]
+        raise Failed(f"{shlex.join(process.args)}: printed no address: {why}")
     return line
 
 
 def wait_for_connections(address, count):
     """Until so many are open to the port of @address."""
+    need("ss", "iproute2")
     port = address.rpartition(":")[2]
     until = time.monotonic() + PATIENCE_S
     while True:
@@ -90,6 +94,17 @@ def room_for(peers):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def mpirun():
+    """What a command of Open MPI begins with."""
+    return ["mpirun"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+
+
+def ucx_env(transports, devices="lo"):
+    """The settings for UCX over these transports."""
+    return {"UCX_TLS": transports + ",self", "UCX_NET_DEVICES": devices,
+            "UCX_WARN_UNUSED_ENV_VARS": "n"}
 
 
 def crowd_env(provider):
@@ -170,23 +185,18 @@ class Programs:
             return [r.result() for r in runs]
 
     @contextlib.contextmanager
-    def started(self, command, env=None):
-        """A process that is ended when we are done."""
-        process = subprocess.Popen(
-            command, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait()
-            process.stdout.close()
-
-    @contextlib.contextmanager
     def server(self, command, env=None):
-        """A server, whose first line is its address."""
-        with self.started(command, env) as process:
-            yield first_line(process)
+        """A server, whose first line is its address, and which is ended when we are done."""
+        with tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(
+                command, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=errors, text=True)
+            try:
+                yield first_line(process, errors)
+            finally:
+                process.terminate()
+                process.wait()
+                process.stdout.close()
 
     # weft and the plain references, all built by `make bench`
 
@@ -468,17 +478,16 @@ class Programs:
 
     def mpi(self, transport, count, window=16):
         path = self.peer("mpi_peer", self.build_mpi)
-        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         return self.result([
-            "mpirun", *root, "--bind-to", "none" if self.free else "core", "-np", "2", "--mca", "pml", "ob1",
-            "--mca", "btl", "self," + transport, "--mca", "btl_tcp_if_include", "lo",
+            *mpirun(), "--bind-to", "none" if self.free else "core", "-np", "2",
+            "--mca", "pml", "ob1", "--mca", "btl", "self," + transport,
+            "--mca", "btl_tcp_if_include", "lo",
             path, "-s", size_text(count), "-t", f"{2 * self.seconds:g}", "-w", str(window)])
 
     def mpi_all_reduce(self, transport, count, ranks=4):
         path = self.peer("mpi_all_reduce", self.build_mpi)
-        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         return self.result([
-            "mpirun", *root, "--bind-to", "none", "--oversubscribe", "-np", str(ranks),
+            *mpirun(), "--bind-to", "none", "--oversubscribe", "-np", str(ranks),
             "--mca", "pml", "ob1", "--mca", "btl", "self," + transport,
             "--mca", "btl_tcp_if_include", "lo", "--mca", "mpi_yield_when_idle", "1",
             path, "-s", size_text(count), "-t", f"{self.seconds:g}"])
@@ -516,8 +525,7 @@ class Programs:
         need("ucx_perftest", "ucx-utils")
         rate = 5e9 if count >= 64 * KIB else 3e5 * count
         iterations = max(8, int(self.seconds * rate / max(count, 1)))
-        env = {**os.environ, "UCX_TLS": transports + ",self", "UCX_WARN_UNUSED_ENV_VARS": "n",
-               "UCX_NET_DEVICES": "lo" if "tcp" in transports else "all"}
+        env = {**os.environ, **ucx_env(transports, "lo" if "tcp" in transports else "all")}
         if resident:
             env["LD_PRELOAD"] = self.peer("resident", self.build_resident)
         server = subprocess.Popen(self.pinned(1) + ["ucx_perftest"], env=env,
@@ -555,8 +563,7 @@ class Programs:
         """By the NIXL that pip has installed for this interpreter, with the UCX in it."""
         if not importlib.util.find_spec("nixl"):
             raise Missing(f"no NIXL for {sys.executable}: pip install nixl")
-        env = {"UCX_TLS": transports + ",self", "UCX_NET_DEVICES": "lo",
-               "UCX_WARN_UNUSED_ENV_VARS": "n", "NIXL_LOG_LEVEL": "ERROR"}
+        env = {**ucx_env(transports), "NIXL_LOG_LEVEL": "ERROR"}
         if self.free:
             env["BENCH_FREE"] = "yes"
         return self.result([sys.executable, *self.sources("nixl_peer.py"), way, "-s", str(count),

@@ -13,7 +13,7 @@ import typing
 
 import models
 
-from programs import KIB, MIB, size_text
+from programs import KIB, MIB, size_text, ucx_env
 
 
 @dataclasses.dataclass
@@ -407,8 +407,7 @@ def nixl():
 def nixl_plug_in():
     """The plug-in beside NIXL's own backend, by the same program."""
     for provider, transports in NIXL_UCX.items():
-        ucx = {"UCX_TLS": transports + ",self", "UCX_NET_DEVICES": "lo",
-               "UCX_WARN_UNUSED_ENV_VARS": "n"}
+        ucx = ucx_env(transports)
         for size, blocks in ((MIB, 1), (16 * MIB, 1), (64 * MIB, 1), (1000 * BLOCK, 1000)):
             for way in ("read", "write"):
                 def run(p, backend, env, way=way, size=size, blocks=blocks):
