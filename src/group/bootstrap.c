@@ -321,9 +321,7 @@ static bool enter(struct wf_bootstrap *b, struct caller *c, const Weft__Group__M
 	}
 	c->rank = said->rank;
 	c->joined = true;
-	m->process = fresh.process;
-	m->address = fresh.address;
-	m->host = fresh.host;
+	*m = fresh;
 	b->missing--;
 	return true;
 }
@@ -477,8 +475,10 @@ static struct wf_bootstrap *new_bootstrap(struct weft_node *node, const char *ho
 
 	if (!b)
 		return NULL;
-	pthread_mutex_init(&b->lock, NULL);
-	wf_thread_cond_init(&b->changed);
+	if (pthread_mutex_init(&b->lock, NULL))
+		goto free_memory;
+	if (wf_thread_cond_init(&b->changed))
+		goto destroy_lock;
 	wf_list_init(&b->callers);
 	wf_bootstrap_name(job, b->job);
 	b->step = wf_random_u64();
@@ -489,6 +489,12 @@ static struct wf_bootstrap *new_bootstrap(struct weft_node *node, const char *ho
 	if (b->members[0].address && b->members[0].host)
 		return b;
 	free_bootstrap(b);
+	return NULL;
+
+destroy_lock:
+	pthread_mutex_destroy(&b->lock);
+free_memory:
+	free(b);
 	return NULL;
 }
 

@@ -88,7 +88,8 @@ int wf_exchange_new(struct weft_group *group, enum wf_exchange_kind kind, size_t
 	fresh->transfers = calloc(transfers + 1, sizeof(*fresh->transfers));
 	fresh->cells = calloc(cells + 1, sizeof(*fresh->cells));
 	fresh->arrays = calloc((size_t)CELLS_AT_ONCE * group->job.size, sizeof(*fresh->arrays));
-	if (!fresh->transfers || !fresh->cells || !fresh->arrays) {
+	if (!fresh->transfers || !fresh->cells || !fresh->arrays ||
+	    pthread_mutex_init(&fresh->lock, NULL)) {
 		free(fresh->transfers);
 		free(fresh->cells);
 		free(fresh->arrays);
@@ -100,7 +101,6 @@ int wf_exchange_new(struct weft_group *group, enum wf_exchange_kind kind, size_t
 	fresh->kind = kind;
 	fresh->size = group->job.size;
 	fresh->self = group->job.rank;
-	pthread_mutex_init(&fresh->lock, NULL);
 	*x = fresh;
 	return 0;
 }

@@ -124,13 +124,13 @@ static struct weft_group *new_group(struct weft_node *node)
 {
 	struct weft_group *fresh = calloc(1, sizeof(*fresh));
 
-	if (!fresh) {
+	if (!fresh || pthread_mutex_init(&fresh->lock, NULL)) {
+		free(fresh);
 		wf_last_set(-ENOMEM, "no memory for a group");
 		return NULL;
 	}
 	fresh->node = node;
 	atomic_init(&fresh->refs, 1);
-	pthread_mutex_init(&fresh->lock, NULL);
 	return fresh;
 }
 

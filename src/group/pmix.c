@@ -92,17 +92,35 @@ static void come(int status, struct wf_pmix_value *value, void *arg)
 	put_question(q);
 }
 
+/* Make a question with two references.  NULL: no memory. */
+static struct question *new_question(void)
+{
+	struct question *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	if (pthread_mutex_init(&q->lock, NULL))
+		goto free_memory;
+	if (wf_thread_cond_init(&q->answered))
+		goto destroy_lock;
+	q->refs = 2;
+	return q;
+
+destroy_lock:
+	pthread_mutex_destroy(&q->lock);
+free_memory:
+	free(q);
+	return NULL;
+}
+
 static int ask(struct pmix_board *b, struct wf_error *e)
 {
 	struct wf_pmix_process root = b->self;
-	struct question *q = calloc(1, sizeof(*q));
+	struct question *q = new_question();
 	int status;
 
 	if (!q)
 		return wf_error_set(e, -ENOMEM, "no memory for a question to PMIx");
-	pthread_mutex_init(&q->lock, NULL);
-	wf_thread_cond_init(&q->answered);
-	q->refs = 2;
 	root.rank = 0;
 	status = b->pmix.PMIx_Get_nb(&root, b->key, NULL, 0, come, q);
 	if (status != WF_PMIX_SUCCESS) {

@@ -91,16 +91,30 @@ int wf_copy_thread_open(void (*wake)(void *ctx), void *ctx, struct wf_copy_threa
 		return -ENOMEM;
 	h->wake = wake;
 	h->ctx = ctx;
-	pthread_mutex_init(&h->lock, NULL);
-	pthread_cond_init(&h->given, NULL);
-	pthread_cond_init(&h->ended, NULL);
+	err = -pthread_mutex_init(&h->lock, NULL);
+	if (err)
+		goto free_memory;
+	err = -pthread_cond_init(&h->given, NULL);
+	if (err)
+		goto destroy_lock;
+	err = -pthread_cond_init(&h->ended, NULL);
+	if (err)
+		goto destroy_given;
 	err = wf_thread_start(&h->thread, "weft copy", run, h);
-	if (err) {
-		free(h);
-		return err;
-	}
+	if (err)
+		goto destroy_ended;
 	*helper = h;
 	return 0;
+
+destroy_ended:
+	pthread_cond_destroy(&h->ended);
+destroy_given:
+	pthread_cond_destroy(&h->given);
+destroy_lock:
+	pthread_mutex_destroy(&h->lock);
+free_memory:
+	free(h);
+	return err;
 }
 
 void wf_copy_thread_close(struct wf_copy_thread *h)
