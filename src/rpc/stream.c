@@ -491,7 +491,7 @@ static int start_pull(struct wf_stream *s, struct incoming *in)
 			   &o->pull))
 		return 0;
 	s->busy--;
-	in->state = WHOLE;
+	in->state = LOST;
 	return -ENOMEM;
 }
 
