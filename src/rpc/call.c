@@ -269,6 +269,7 @@ void wf_call_stop(struct wf_call *call, const struct wf_error *e)
 	wf_link_put(link);
 }
 
+/* End a call that was executed, with @reply, or with @e if that can't be taken. */
 static void end_replied(struct wf_call *call, const struct wf_error *e, const uint8_t *reply)
 {
 	end(call, e, WEFT_EXECUTED_YES, reply, e ? 0 : call->record.body.bytes);
@@ -343,13 +344,6 @@ static int find_memory(struct wf_call *call, struct wf_error *e)
 	return 0;
 }
 
-/* End a call that was executed, but whose reply can't be taken. */
-static void end_unanswered(struct wf_call *call, const struct wf_error *e)
-{
-	end(call, e, WEFT_EXECUTED_YES, NULL, 0);
-	settle(call);
-}
-
 /* Pull the reply.  Takes @answer. */
 static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_answer *answer)
 {
@@ -357,7 +351,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 
 	if (find_memory(call, &e)) {
 		wf_answer_pulled(answer, link, WEFT_RESOURCE_EXHAUSTED);
-		end_unanswered(call, &e);
+		end_replied(call, &e, NULL);
 		return;
 	}
 	call->pull.job = (struct wf_pull_job){
@@ -371,7 +365,7 @@ static void pull_reply(struct wf_call *call, struct wf_link *link, struct wf_ans
 		return;
 	call->run.reply_busy = false;
 	wf_error_set(&e, -ENOMEM, "no memory to pull a reply");
-	end_unanswered(call, &e);
+	end_replied(call, &e, NULL);
 }
 
 /* Keep a short reply that must wait for its attachments. */
@@ -380,7 +374,7 @@ static void keep_reply(struct wf_call *call, const uint8_t *eager)
 	struct wf_error e;
 
 	if (find_memory(call, &e)) {
-		end_unanswered(call, &e);
+		end_replied(call, &e, NULL);
 		return;
 	}
 	if (call->reply.at)
