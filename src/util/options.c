@@ -397,6 +397,11 @@ bool wf_options_lists(const char *list, const char *word)
 	return names(list, word, strlen(word), strncasecmp);
 }
 
+bool wf_options_lists_exactly(const char *list, const char *word)
+{
+	return names(list, word, strlen(word), strncmp);
+}
+
 /* Is @text one word of @row's, or a list of them where several may be said? */
 static bool is_known(const struct row *row, const char *text)
 {

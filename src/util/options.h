@@ -120,8 +120,9 @@ const char *wf_options_origin(const struct wf_options *o, const char *name);
  */
 size_t wf_options_unknown(char *text, size_t bytes);
 
-/* Return whether the comma list @list names @word, ignoring case. */
+/* Return whether the comma list @list names @word, ignoring case; or in the same case. */
 bool wf_options_lists(const char *list, const char *word);
+bool wf_options_lists_exactly(const char *list, const char *word);
 
 /* Return the table, as public rows. */
 const struct weft_option *wf_options_rows(size_t *count);

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util/options.h"
+
 /* PCI classes, as the first digits of a device's class register. */
 #define CLASS_NETWORK 0x02
 #define CLASS_NVME 0x010802
@@ -305,22 +307,6 @@ void wf_topology_close(struct wf_topology *t)
 	*t = (struct wf_topology){ 0 };
 }
 
-/* Is @name in the comma list @list? */
-static bool has_name(const char *list, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (;;) {
-		size_t item = strcspn(list, ",");
-
-		if (item == length && !memcmp(list, name, length))
-			return true;
-		if (!list[item])
-			return false;
-		list += item + 1;
-	}
-}
-
 bool wf_topology_is(const struct wf_topology_place *place, const char *name)
 {
 	const struct wf_topology_device *d = place->device;
@@ -329,7 +315,7 @@ bool wf_topology_is(const struct wf_topology_place *place, const char *name)
 	if (!d)
 		return sscanf(name, "node%d%n", &number, &used) == 1 && !name[used] &&
 		       number == place->node;
-	return *name && (has_name(d->names, name) || !strcasecmp(d->address, name) ||
+	return *name && (wf_options_lists_exactly(d->names, name) || !strcasecmp(d->address, name) ||
 			 (!strncmp(d->address, "0000:", 5) && !strcasecmp(d->address + 5, name)));
 }
 
