@@ -35,16 +35,6 @@ static bool has_room(const struct wf_pace_share *s)
 	       WF_MAX(s->alone_bytes, WF_PACE_BYTES_MAX);
 }
 
-/* Returns the priorities of the shares in line, one bit each. */
-static unsigned waiting(const struct wf_pace *p)
-{
-	unsigned bits = 0;
-
-	for (unsigned i = 0; i < WF_PRIORITIES; i++)
-		bits |= (unsigned)!wf_list_empty(&p->lines[i]) << i;
-	return bits;
-}
-
 static struct wf_pace_share *first_in_line(const struct wf_pace *p, unsigned priority)
 {
 	return WF_CONTAINER(wf_list_first(&p->lines[priority]), struct wf_pace_share, line_node);
@@ -53,7 +43,7 @@ static struct wf_pace_share *first_in_line(const struct wf_pace *p, unsigned pri
 /* Returns the share that goes on next; NULL: there is no room for it. */
 static struct wf_pace_share *next_in_line(const struct wf_pace *p)
 {
-	unsigned bits = waiting(p), priority;
+	unsigned bits = wf_priority_waiting(p->lines), priority;
 	struct wf_pace_share *s;
 
 	if (!bits)
@@ -98,7 +88,7 @@ static void look_for_still(struct wf_timer *timer)
 		p->bytes[s->priority] -= s->bytes;
 	}
 	call_waiting(p);
-	if (waiting(p))
+	if (wf_priority_waiting(p->lines))
 		wf_loop_timer(p->loop, timer, now_ns + STILL_NS, look_for_still);
 }
 
@@ -129,7 +119,7 @@ void wf_pace_begin(struct wf_pace_share *s, uint64_t bytes)
 	s->has_turn = false;
 	if (!s->still)
 		p->bytes[s->priority] += bytes;
-	wf_priority_took(&p->turns, waiting(p), s->priority);
+	wf_priority_took(&p->turns, wf_priority_waiting(p->lines), s->priority);
 }
 
 void wf_pace_end(struct wf_pace_share *s, uint64_t bytes)

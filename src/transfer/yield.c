@@ -14,16 +14,6 @@
 #define NARROW_BYTES      (16 * KIB)
 #define NARROW_SYNC_BYTES (8 * KIB)
 
-/* Returns the priorities of the pulls that are held, one bit each. */
-static unsigned held(const struct wf_above_yields *y)
-{
-	unsigned bits = 0;
-
-	for (unsigned i = 0; i < WF_PRIORITIES; i++)
-		bits |= (unsigned)!wf_list_empty(&y->held[i]) << i;
-	return bits;
-}
-
 /* Returns whether a pull of a higher priority than @priority has bytes to ask for. */
 static bool is_preceded(const struct wf_above_yields *y, unsigned priority)
 {
@@ -123,7 +113,7 @@ bool wf_yield_must(struct wf_pull *pull)
 void wf_yield_took(struct wf_pull *pull)
 {
 	struct wf_above_yields *y = &pull->link->yields;
-	unsigned waiting = pull->yield.priority ? held(y) : 0, next;
+	unsigned waiting = pull->yield.priority ? wf_priority_waiting(y->held) : 0, next;
 	struct wf_pull *other;
 
 	pull->yield.has_turn = false;

@@ -13,7 +13,7 @@
 #define WF_PRIORITY_H
 
 #include <weft/node.h>
-#include "util/base.h"
+#include "util/list.h"
 
 #define WF_PRIORITIES (WEFT_PRIORITY_MAX + 1)
 
@@ -23,6 +23,16 @@
 struct wf_priority {
 	uint8_t passed[WF_PRIORITIES]; /* turns in a row that went to a higher priority */
 };
+
+/* Returns which of the queues @lists have something, one bit each. */
+static inline unsigned wf_priority_waiting(const struct wf_list lists[WF_PRIORITIES])
+{
+	unsigned bits = 0;
+
+	for (unsigned i = 0; i < WF_PRIORITIES; i++)
+		bits |= (unsigned)!wf_list_empty(&lists[i]) << i;
+	return bits;
+}
 
 /* Returns which has the next turn of the queues in @waiting, one bit each; there is one at least. */
 unsigned wf_priority_next(const struct wf_priority *p, unsigned waiting);
