@@ -120,32 +120,29 @@ static void admit(struct wf_baton *b, uint64_t came_ns)
 	atomic_store(&b->wanted, false);
 }
 
-bool wf_baton_take(struct wf_baton *b, uint64_t came_ns)
+/* Give the baton to a guest if it is free; with @expected only to one that is. */
+static bool take_free(struct wf_baton *b, uint64_t came_ns, bool expected)
 {
 	bool taken;
 
 	if (atomic_load(&b->holder) != WF_BATON_FREE)
 		return false;
 	pthread_mutex_lock(&b->lock);
-	taken = b->holder == WF_BATON_FREE;
+	taken = b->holder == WF_BATON_FREE && (b->expected || !expected);
 	if (taken)
 		admit(b, came_ns);
 	pthread_mutex_unlock(&b->lock);
 	return taken;
 }
 
+bool wf_baton_take(struct wf_baton *b, uint64_t came_ns)
+{
+	return take_free(b, came_ns, false);
+}
+
 bool wf_baton_resume(struct wf_baton *b, uint64_t came_ns)
 {
-	bool taken;
-
-	if (atomic_load(&b->holder) != WF_BATON_FREE)
-		return false;
-	pthread_mutex_lock(&b->lock);
-	taken = b->holder == WF_BATON_FREE && b->expected;
-	if (taken)
-		admit(b, came_ns);
-	pthread_mutex_unlock(&b->lock);
-	return taken;
+	return take_free(b, came_ns, true);
 }
 
 void wf_baton_ask(struct wf_baton *b, bool wanted)

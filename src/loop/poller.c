@@ -56,7 +56,7 @@ void wf_poller_close(struct wf_poller *p)
 
 int wf_poller_add(struct wf_poller *p, int fd, unsigned tag, uint64_t value)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = value << 8 | tag };
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = value << WF_POLLER_TAG_BITS | tag };
 
 	if (fd < 0)
 		return 0;
@@ -115,8 +115,8 @@ int wf_poller_wait(struct wf_poller *p, struct wf_poller_event events[WF_POLLER_
 	int n = epoll_wait(p->epoll_fd, ready, WF_POLLER_EVENTS_MAX, ms);
 
 	for (int i = 0; i < n; i++) {
-		events[i].tag = (unsigned)(ready[i].data.u64 & 0xff);
-		events[i].value = ready[i].data.u64 >> 8;
+		events[i].tag = (unsigned)(ready[i].data.u64 & ((1u << WF_POLLER_TAG_BITS) - 1));
+		events[i].value = ready[i].data.u64 >> WF_POLLER_TAG_BITS;
 		if (events[i].tag < WF_POLLER_TAG_FIRST)
 			empty(p, events[i].tag);
 	}

@@ -16,6 +16,9 @@
 
 #define WF_POLLER_EVENTS_MAX 16 /* events taken by one look */
 
+/* A descriptor's tag takes this many bits of its event's 64, the value the others. */
+#define WF_POLLER_TAG_BITS 8
+
 /* Tags below this one are the poller's own. */
 #define WF_POLLER_TAG_FIRST 2
 
@@ -32,6 +35,12 @@ struct wf_poller_event {
 	unsigned tag;
 	uint64_t value;
 };
+
+/* Returns @value as the poller reports it. */
+static inline uint64_t wf_poller_value(uint64_t value)
+{
+	return value << WF_POLLER_TAG_BITS >> WF_POLLER_TAG_BITS;
+}
 
 /* Set up a closed poller, which wf_poller_close() accepts. */
 void wf_poller_init(struct wf_poller *p);
