@@ -521,17 +521,17 @@ struct visit {
 	struct wf_greet_hello hello;
 };
 
-static void stranger(struct wf_engine *engine, struct wf_conn *conn,
-		     const struct wf_greet_hello *hello);
+static void link_stranger(struct wf_engine *engine, struct wf_conn *conn,
+			  const struct wf_greet_hello *hello);
 
-static void visit(struct wf_loop_task *task)
+static void arrive(struct wf_loop_task *task)
 {
 	struct visit *v = WF_CONTAINER(task, struct visit, task);
 	struct wf_engine *engine = v->home.engine;
 
 	wf_door_take(v->conn, engine->loop.now_ns);
 	if (engine->rail_count)
-		stranger(engine, v->conn, &v->hello);
+		link_stranger(engine, v->conn, &v->hello);
 	else
 		wf_conn_close(v->conn); /* the node closes */
 	wf_directory_leave(engine->directory, &v->home);
@@ -548,7 +548,7 @@ static void show_to(struct wf_engine *to, struct wf_conn *conn, const struct wf_
 		refuse(conn, WEFT_RESOURCE_EXHAUSTED, "no memory for another link");
 		return;
 	}
-	v->task.run = visit;
+	v->task.run = arrive;
 	v->hello = *hello;
 	wf_directory_enter(to->directory, &v->home, to, "");
 	(void)wf_directory_claim(to->directory, &v->home, v->hello.incarnation);
@@ -563,7 +563,7 @@ static void welcome(struct wf_engine *engine, struct wf_conn *conn,
 
 	wf_directory_place(engine->directory, &home, hello->address, hello->incarnation);
 	if (home.engine == engine)
-		stranger(engine, conn, hello);
+		link_stranger(engine, conn, hello);
 	else
 		show_to(home.engine, conn, hello);
 	wf_directory_leave(engine->directory, &home);
@@ -576,8 +576,8 @@ static bool is_outdated(const struct wf_engine *engine, const struct wf_conn *co
 }
 
 /* Make a link for a stranger that no other worker has: the directory says so meanwhile. */
-static void stranger(struct wf_engine *engine, struct wf_conn *conn,
-		     const struct wf_greet_hello *hello)
+static void link_stranger(struct wf_engine *engine, struct wf_conn *conn,
+			  const struct wf_greet_hello *hello)
 {
 	struct wf_engine *home;
 	struct wf_greet greet;

@@ -367,7 +367,7 @@ static bool guests_full(const struct wf_door *door)
 }
 
 /* Accept no more while the conn of @list that is to go next is younger than @young_ns.  Is it? */
-static bool waits_for(struct wf_door *door, const struct wf_list *list, uint64_t young_ns,
+static bool pause_for(struct wf_door *door, const struct wf_list *list, uint64_t young_ns,
 		      uint64_t now_ns)
 {
 	const struct wf_conn *least = wf_conn_least(&door->lists, list);
@@ -379,13 +379,13 @@ static bool waits_for(struct wf_door *door, const struct wf_list *list, uint64_t
 	return true;
 }
 
-/* Must whoever comes wait? */
-static bool waits(struct wf_door *door, uint64_t now_ns)
+/* Accept no more while a full list has no conn to evict.  Is it so? */
+static bool pause_if_full(struct wf_door *door, uint64_t now_ns)
 {
-	return (strangers_full(door) && waits_for(door, &door->lists.strangers,
+	return (strangers_full(door) && pause_for(door, &door->lists.strangers,
 						  WF_DOOR_YOUNG_STRANGER_NS, now_ns)) ||
 	       (guests_full(door) &&
-		waits_for(door, &door->lists.guests, WF_DOOR_YOUNG_GUEST_NS, now_ns));
+		pause_for(door, &door->lists.guests, WF_DOOR_YOUNG_GUEST_NS, now_ns));
 }
 
 /* Make room for one who has come. */
@@ -407,7 +407,7 @@ static bool accept_one(struct wf_door *door, uint64_t now_ns)
 	uint32_t source;
 	int err;
 
-	if (waits(door, now_ns))
+	if (pause_if_full(door, now_ns))
 		return false;
 	do
 		err = wf_socket_accept(door->listener, &s, from);

@@ -178,8 +178,8 @@ static void tell_files(struct wf_engine *engine)
 		       "the files of this node can't be noted: a kill will leave them");
 }
 
-static int handle(struct wf_engine *engine, struct wf_engine_rail *on,
-		  const struct wf_rail_event *ev)
+static void handle(struct wf_engine *engine, struct wf_engine_rail *on,
+		   const struct wf_rail_event *ev)
 {
 	struct wf_engine_read *read = ev->cookie;
 
@@ -204,15 +204,11 @@ static int handle(struct wf_engine *engine, struct wf_engine_rail *on,
 		wf_probe_closed(ev->ep, ev->status);
 		break;
 	}
-	return 1;
 }
 
 static void tidy(struct wf_timer *timer)
 {
-	struct wf_engine_rail *on = WF_CONTAINER(timer, struct wf_engine_rail, tidy_timer);
-
-	on->tidies = false;
-	wf_rail_tidy(on->rail);
+	wf_rail_tidy(WF_CONTAINER(timer, struct wf_engine_rail, tidy_timer)->rail);
 }
 
 /*
@@ -225,16 +221,14 @@ static int poll_rail(struct wf_engine *engine, struct wf_engine_rail *on)
 	struct wf_rail_event ev;
 	int count = 0;
 
-	if (!on->tidies && wf_rail_untidy(on->rail)) {
-		on->tidies = true;
+	if (!on->tidy_timer.armed && wf_rail_untidy(on->rail))
 		wf_loop_timer(&engine->loop, &on->tidy_timer, engine->loop.now_ns + WF_RAIL_TIDY_NS,
 			      tidy);
-	}
 	if (!wf_rail_poll(on->rail, &ev, 1))
 		return 0;
 	do
-		count += handle(engine, on, &ev);
-	while (count < EVENTS_MAX && wf_rail_next(on->rail, &ev));
+		handle(engine, on, &ev);
+	while (++count < EVENTS_MAX && wf_rail_next(on->rail, &ev));
 	return count;
 }
 
@@ -343,7 +337,7 @@ static void peer_ended(struct wf_engine *engine, uint64_t id)
 	WF_LIST_EACH(node, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(node, struct wf_link, node);
 
-		if (link->id << 8 >> 8 == id && link->side.host &&
+		if (wf_poller_value(link->id) == id && link->side.host &&
 		    wf_host_peer_dead(link->side.host)) {
 			wf_keepalive_host_dead(link);
 			return;

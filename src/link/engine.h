@@ -78,7 +78,6 @@ struct wf_engine_rail {
 	struct wf_timer reopen_timer; /* reopens a rail that has failed, or keeps @abandoned */
 	uint64_t reopen_pause_ns;
 	struct wf_timer tidy_timer; /* runs while a connection to the rail says nothing */
-	bool tidies;           /* @tidy_timer is running */
 };
 
 /*

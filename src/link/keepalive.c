@@ -145,11 +145,17 @@ void wf_keepalive_heard(struct wf_link *link)
 	link->keepalive.heard_ns = link->engine->loop.now_ns;
 }
 
+/* Have @e say that the peer of @link is gone, and how. */
+static void say_gone(const struct wf_link *link, const char *how, struct wf_error *e)
+{
+	wf_error_set(e, -ECONNRESET, "%s is gone: %s", wf_link_label(link), how);
+}
+
 static void lost(struct wf_link *link, const char *how)
 {
 	struct wf_error e;
 
-	wf_error_set(&e, -ECONNRESET, "%s is gone: %s", wf_link_label(link), how);
+	say_gone(link, how, &e);
 	wf_link_die(link, &e);
 }
 
@@ -200,15 +206,13 @@ bool wf_keepalive_may_be_given_up(const struct wf_link *link, uint64_t still_ns)
 /* End a link whose dialling side has not come back in its time. */
 static void not_redialled(struct wf_link *link)
 {
-	static const char how[] = "its door closed and it did not dial again";
 	struct wf_error e;
 
-	if (wf_link_was_up(link)) {
-		lost(link, how);
-		return;
-	}
-	wf_error_set(&e, -ECONNRESET, "%s is gone: %s", wf_link_label(link), how);
-	wf_dial_gone(link, &e);
+	say_gone(link, "its door closed and it did not dial again", &e);
+	if (wf_link_was_up(link))
+		wf_link_die(link, &e);
+	else
+		wf_dial_gone(link, &e);
 }
 
 static void redial(struct wf_timer *timer)

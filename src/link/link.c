@@ -401,7 +401,6 @@ int wf_link_unpost(struct wf_link *link, struct wf_message *m)
 	if (wf_list_empty(&m->node) || m->done_bytes)
 		return -EALREADY;
 	wf_tx_unqueue(&link->out, m);
-	link->out.queued_bytes -= m->head_bytes + m->body_bytes;
 	return 0;
 }
 

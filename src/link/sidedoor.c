@@ -406,9 +406,9 @@ static void keep_slab(struct wf_neighbour *n, struct incoming *incoming)
 
 static void forget_lent(struct slabs *s, uint64_t file)
 {
-	for (uint32_t i = 0; s && i < s->lent_count; i++)
+	for (uint32_t i = s ? s->lent_count : 0; i-- > 0;)
 		if (s->lent[i] == file)
-			s->lent[i--] = s->lent[--s->lent_count];
+			s->lent[i] = s->lent[--s->lent_count];
 }
 
 /* Take a packet of the peer of n->link.  Returns NULL, or what is wrong with the packet. */
@@ -565,7 +565,7 @@ static bool is_wanted(const struct wf_link *link)
 }
 
 /* Is @err a shortage, of descriptors or of places in the backlog, that may be over soon? */
-static bool is_shortage(int err)
+static bool is_temporary(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS ||
 	       err == -EAGAIN;
@@ -590,7 +590,7 @@ bool wf_sidedoor_meet(struct wf_link *link)
 		snprintf(link->dial.gate_text, sizeof(link->dial.gate_text), "%s", why_not(err));
 		if (n)
 			bury(n);
-		if (!is_shortage(err) || !is_wanted(link))
+		if (!is_temporary(err) || !is_wanted(link))
 			return false;
 		d->events->settled(link, false);
 		return true;

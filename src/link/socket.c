@@ -658,25 +658,26 @@ static int connect_next(struct wf_socket *s)
 }
 
 /* Connect to the addresses found, when the lookup has ended. */
-static int use_lookup(struct wf_socket *s)
+static void use_lookup(struct wf_socket *s)
 {
 	struct dial *d = s->dial;
 	struct wf_error why = { 0 };
 	int err = wf_lookup_take(d->lookup, &d->list, &why);
 
 	if (err == -EAGAIN)
-		return err;
+		return;
 	close_fd(s);
 	if (err) {
 		s->stage = FAILED;
-		return wf_error_set(&d->error, err, "dial %.200s: %s", d->address, why.text);
+		wf_error_set(&d->error, err, "dial %.200s: %s", d->address, why.text);
+		return;
 	}
 	d->next = d->list;
-	return connect_next(s);
+	(void)connect_next(s);
 }
 
 /* Go on after the connect that was under way has ended. */
-static int use_connect(struct wf_socket *s)
+static void use_connect(struct wf_socket *s)
 {
 	struct dial *d = s->dial;
 	struct addrinfo *a = d->next;
@@ -689,21 +690,21 @@ static int use_connect(struct wf_socket *s)
 		code = ECONNREFUSED;
 	if (!code) {
 		s->stage = DIALLED;
-		return 0;
+		return;
 	}
 	close_fd(s);
 	note_failure(d, a, -code);
 	d->next = a->ai_next;
-	return connect_next(s);
+	(void)connect_next(s);
 }
 
 /* Take a dial one step on.  Is it through, well or not? */
 static bool advance(struct wf_socket *s)
 {
 	if (s->stage == LOOKUP)
-		(void)use_lookup(s);
+		use_lookup(s);
 	else
-		(void)use_connect(s);
+		use_connect(s);
 	return s->stage == DIALLED || s->stage == FAILED;
 }
 

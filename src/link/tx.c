@@ -75,6 +75,7 @@ void wf_tx_queue(struct wf_tx_out *out, struct wf_message *m)
 
 void wf_tx_unqueue(struct wf_tx_out *out, struct wf_message *m)
 {
+	out->queued_bytes -= message_bytes(m) - m->done_bytes;
 	wf_list_remove(&m->node);
 	if (wf_list_empty(&out->queues[m->priority]))
 		out->waiting &= (uint8_t)~(1u << m->priority);

@@ -87,7 +87,7 @@ void wf_tx_init(struct wf_tx_out *out);
 /* Put @m into the queue of its priority, or of a message that it follows. */
 void wf_tx_queue(struct wf_tx_out *out, struct wf_message *m);
 
-/* Take @m out of its queue. */
+/* Take @m out of its queue, and with it those of its bytes that are in no frame. */
 void wf_tx_unqueue(struct wf_tx_out *out, struct wf_message *m);
 
 /* Queue all messages of @from, none of which has begun, in @to. */
