@@ -12,16 +12,14 @@
 #include "util/status.h"
 
 /*
- * How long a withdrawn offer waits for the peer's answer.  Connected: then the endpoint is
- * closed over it.  Shared: for the lease, when the peer is frozen; a peer that lives, though
- * nothing gets through to it, hears through the door that this rail is given up, and has the
- * rest of the time for that.
+ * How long a withdrawn offer waits for the peer's answer.  Connected: WF_TRANSFER_CLOSE_NS, and
+ * then the endpoint is closed over it.  Shared: for the lease, when the peer is frozen; a peer that
+ * lives, though nothing gets through to it, hears through the door that this rail is given up, and
+ * has the rest of the time for that.
  */
-#define QUIET_CONNECTED_NS (300 * WF_NS_PER_MS)
 #define PROBE_NS (500 * WF_NS_PER_MS)
 #define QUIET_COPIES_NS (10 * WF_NS_PER_S) /* a device that takes longer hangs */
 #define FENCE_NS (400 * WF_NS_PER_MS)
-#define LANES_NS WF_NS_PER_MS /* pause before an outgoing body that needs more rails looks again */
 #define HEAD_NS WF_NS_PER_MS /* pause before memory for the head of a record is asked for again */
 #define LEAVE_NS (5 * WF_NS_PER_MS) /* pause before memory for a copy is asked for again */
 
@@ -477,7 +475,7 @@ bool wf_outgoing_up(struct wf_outgoing *p)
 	struct wf_link *link = wf_link_real(p->link);
 
 	if (wf_terms_wait(p->terms, link)) {
-		look_later(p, LANES_NS);
+		look_later(p, WF_TERMS_WAIT_NS);
 		return false;
 	}
 	wait_no_more(p);
@@ -590,7 +588,7 @@ static void quiet_connected(struct wf_timer *timer)
 
 	/* Closing the endpoint of its offer ends @p as well, see wf_outgoing_paused. */
 	if (recall_late(p, link))
-		wf_loop_timer(&link->engine->loop, timer, quiet_until(p, QUIET_CONNECTED_NS),
+		wf_loop_timer(&link->engine->loop, timer, quiet_until(p, WF_TRANSFER_CLOSE_NS),
 			      quiet_connected);
 	else if (caps && caps->connected)
 		wf_link_rail_failed(link, unanswered);
@@ -635,7 +633,7 @@ static void withdraw(struct wf_outgoing *p)
 		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, QUIET_COPIES_NS),
 			      quiet_copies);
 	else if (p->offer.connected)
-		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, QUIET_CONNECTED_NS),
+		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, WF_TRANSFER_CLOSE_NS),
 			      quiet_connected);
 	else
 		wf_loop_timer(&engine->loop, &p->quiet_timer, quiet_until(p, PROBE_NS),
@@ -732,7 +730,7 @@ static void resume_again(struct wf_timer *timer)
 
 	if (p->state == WF_OUTGOING_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
 	    wf_outgoing_resume(p, p->offer.resuming, p->offer.resume_status))
-		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + LANES_NS, resume_again);
+		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + WF_TERMS_WAIT_NS, resume_again);
 }
 
 static void retry_room(struct wf_pool_waiter *waiter)
@@ -923,15 +921,13 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 	return open_again(p, body, e);
 }
 
-/* Send a reader the offer that it goes on by; of no body: there is none.  -ENOMEM. */
-static int tell_offer(const struct wf_outgoing *p, const struct wf_record_offer *offer)
+int wf_outgoing_tell(struct wf_link *link, uint8_t priority, const struct wf_record_offer *offer)
 {
 	uint8_t bytes[WF_RECORD_OFFER_BYTES_MAX];
 	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
 
 	wf_record_offer_put(&w, offer);
-	return wf_message_post_copy(p->link, p->terms->priority, WF_RECORD_OFFER, bytes,
-				    (size_t)(w.at - bytes));
+	return wf_message_post_copy(link, priority, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
 }
 
 /*
@@ -958,7 +954,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 	int err;
 
 	if (p->state == WF_OUTGOING_WITHDRAWING)
-		return is_void(p) ? tell_offer(p, &offer) : 0;
+		return is_void(p) ? wf_outgoing_tell(p->link, p->terms->priority, &offer) : 0;
 	if (p->stage && p->path.sum_kind != WF_BODY_SUM_NONE && need_summing(p))
 		return -ENOMEM;
 	p->offer.resuming = pull;
@@ -968,7 +964,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 		wf_pool_unwait(&link->engine->pool, &staging->bounce_waiter);
 	}
 	if (wf_terms_wait(p->terms, link)) {
-		wf_loop_timer(&link->engine->loop, &p->quiet_timer, link->engine->loop.now_ns + LANES_NS,
+		wf_loop_timer(&link->engine->loop, &p->quiet_timer, link->engine->loop.now_ns + WF_TERMS_WAIT_NS,
 				resume_again);
 		return 0;
 	}
@@ -983,7 +979,7 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 		err = offer_again(p, handle, &export, &offer.body, &why);
 	if (err == WF_TRANSFER_LATER)
 		return 0;
-	if (tell_offer(p, &offer))
+	if (wf_outgoing_tell(p->link, p->terms->priority, &offer))
 		return -ENOMEM;
 	if (err) {
 		fail_later(p, &why);

@@ -172,6 +172,9 @@ bool wf_outgoing_has_left(const struct wf_outgoing *p);
 void wf_outgoing_pulled(struct wf_outgoing *p, enum weft_status status, uint32_t chunks);
 void wf_outgoing_withdrawn(struct wf_outgoing *p);
 int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status);
+
+/* Send a reader the offer that it goes on by; of no body: there is none.  -ENOMEM. */
+int wf_outgoing_tell(struct wf_link *link, uint8_t priority, const struct wf_record_offer *offer);
 int wf_outgoing_spread(struct wf_outgoing *p, uint64_t pull);
 int wf_outgoing_taken(struct wf_outgoing *p, uint64_t bytes);
 int wf_outgoing_check(struct wf_outgoing *p, uint64_t pull);

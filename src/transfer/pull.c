@@ -22,11 +22,9 @@
 #define TRIES_SHARED_MAX 7
 #define FAILING_CONNECTED_NS (5 * WF_NS_PER_S)
 #define FAILING_SHARED_NS (50 * WF_NS_PER_MS)
-#define LANES_NS WF_NS_PER_MS /* pause before a pull that needs more rails looks again */
 #define FETCH_RETRY_NS WF_NS_PER_MS /* pause before memory for a fetch is asked for again */
 #define RETRY_NS (20 * WF_NS_PER_US)         /* pause after the rail returned -EAGAIN */
-#define STOP_CONNECTED_NS (300 * WF_NS_PER_MS) /* until the endpoint is closed over the reads */
-#define STOP_SHARED_NS (1500 * WF_NS_PER_MS)
+#define STOP_SHARED_NS (1500 * WF_NS_PER_MS) /* until the endpoint is reopened over the reads */
 
 static void read_done(struct wf_engine_read *read, int status);
 static void timer(struct wf_timer *t);
@@ -38,7 +36,7 @@ static void go_on(struct wf_pace_share *share)
 }
 
 /* Note whether the rail takes no read of @pull: a refused read counts as one that does not end. */
-static void refuse(struct wf_pull *pull, bool refused)
+static void note_refusal(struct wf_pull *pull, bool refused)
 {
 	if (refused && !pull->refused)
 		wf_depth_read_begins(&pull->link->reads, pull->link->engine->loop.now_ns);
@@ -128,7 +126,7 @@ static void finish(struct wf_pull *pull)
 	wf_pool_unwait(&engine->pool, &pull->bounce_waiter);
 	wf_pace_leave(&pull->share);
 	wf_yield_leave(pull);
-	refuse(pull, false);
+	note_refusal(pull, false);
 	wf_yield_next(link);
 	wf_grant_close(&pull->grant);
 	pull->path.lanes = wf_stripe_carried(pull->spread);
@@ -289,7 +287,7 @@ static void stop(struct wf_pull *pull, const struct wf_error *e)
 		wf_fetch_end_asked(pull);
 	}
 	/* A pull never ends inside a caller's own call: in the next turn at the soonest. */
-	arm(pull, !pull->busy ? 0 : pull->rail.connected ? STOP_CONNECTED_NS : STOP_SHARED_NS);
+	arm(pull, !pull->busy ? 0 : pull->rail.connected ? WF_TRANSFER_CLOSE_NS : STOP_SHARED_NS);
 }
 
 static void read_no_more(struct wf_pull *pull)
@@ -540,7 +538,7 @@ static void begin(struct wf_pull *pull)
 	wf_grant_close(&pull->grant);
 	if (wf_terms_wait(pull->job.terms, link)) {
 		pull->state = WF_PULL_EARLY;
-		arm(pull, LANES_NS);
+		arm(pull, WF_TERMS_WAIT_NS);
 		return;
 	}
 	/* The terms hold for each rail that the pull goes on over. */
@@ -613,12 +611,12 @@ void wf_pull_feed(struct wf_pull *pull)
 			if (pull->fetches)
 				wf_yield_leave(pull); /* others may have the memory */
 			else if (!over)
-				refuse(pull, true);
+				note_refusal(pull, true);
 			arm(pull, pull->fetches ? FETCH_RETRY_NS : RETRY_NS);
 			return;
 		}
 		if (!over)
-			refuse(pull, false);
+			note_refusal(pull, false);
 		if (r->state == WF_PULL_READ_FREE)
 			wf_reads_asked(pull, r);
 		else if (!wf_fetch_was_put_off(pull, r))
@@ -1136,7 +1134,7 @@ void wf_pull_paused(struct wf_pull *pull)
 	wf_fetch_end_asked(pull);
 	if (pull->state == WF_PULL_ASKED)
 		pull->state = WF_PULL_WAITING;
-	refuse(pull, false);
+	note_refusal(pull, false);
 	if (pull->way == WF_PULL_WAY_IMPORTED)
 		wf_stage_hold(pull->job.stage, true);
 	if (pull->rail.quiet_by_close)
@@ -1176,7 +1174,7 @@ void wf_pull_lane_closed(struct wf_pull *pull, const struct wf_lane *lane)
 		bytes += r->count;
 	}
 	wf_reads_end_over(pull, over, count, bytes);
-	wf_stripe_close_way(pull->spread, over);
+	wf_stripe_close_way(over);
 	/* A timer goes on: the caller may be closing the rail, too. */
 	if (pull->state != WF_PULL_STOPPING || !pull->busy)
 		arm(pull, 0);

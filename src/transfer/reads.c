@@ -288,13 +288,13 @@ void wf_reads_end(struct wf_pull *pull, uint32_t count, uint64_t bytes)
 void wf_reads_end_over(struct wf_pull *pull, struct wf_stripe_way *over, uint32_t count,
 		       uint64_t bytes)
 {
+	if (!count)
+		return;
 	pull->busy -= count;
 	pull->spread->busy -= count;
 	over->busy -= count;
-	while (count--)
-		wf_depth_reads_end(&over->lane->reads, 1, pull->transfer->engine->loop.now_ns);
-	if (bytes)
-		wf_pace_end(&pull->share, bytes);
+	wf_depth_reads_end(&over->lane->reads, count, pull->transfer->engine->loop.now_ns);
+	wf_pace_end(&pull->share, bytes);
 }
 
 uint64_t wf_reads_got(const struct wf_pull *pull)

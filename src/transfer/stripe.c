@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-
 struct wf_stripe_way *wf_stripe_find(struct wf_stripe *spread, const struct wf_lane *lane)
 {
 	for (uint32_t i = 0; spread && i < spread->count; i++)
@@ -50,9 +49,8 @@ int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
 	return 0;
 }
 
-void wf_stripe_close_way(struct wf_stripe *spread, struct wf_stripe_way *way)
+void wf_stripe_close_way(struct wf_stripe_way *way)
 {
-	spread->busy -= way->busy;
 	wf_grant_close(&way->grant);
 	*way = (struct wf_stripe_way){ .lane = NULL };
 }

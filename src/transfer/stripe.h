@@ -45,7 +45,7 @@ int wf_stripe_add(struct wf_stripe **spread, struct wf_lane *lane,
 struct wf_stripe_way *wf_stripe_find(struct wf_stripe *spread, const struct wf_lane *lane);
 
 /* Drop a way whose lane has closed: none of its reads is under way any more. */
-void wf_stripe_close_way(struct wf_stripe *spread, struct wf_stripe_way *way);
+void wf_stripe_close_way(struct wf_stripe_way *way);
 
 /* Returns how many lanes have brought anything.  Accepts NULL. */
 uint32_t wf_stripe_carried(const struct wf_stripe *spread);

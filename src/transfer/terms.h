@@ -31,7 +31,11 @@ int wf_terms_rail(const struct wf_terms *terms, const struct wf_link *link,
  */
 int wf_terms_seal(const struct wf_terms *terms, const struct wf_link *link, struct wf_error *e);
 
-/* Returns whether more rails may come up in a moment, so that it is too early to check. */
+/*
+ * Returns whether more rails may come up in a moment, so that it is too early to check: the body
+ * asks again after WF_TERMS_WAIT_NS.
+ */
+#define WF_TERMS_WAIT_NS WF_NS_PER_MS
 bool wf_terms_wait(const struct wf_terms *terms, const struct wf_link *link);
 
 /*

@@ -157,16 +157,6 @@ static int take_withdraw(void *ctx, struct wf_link *link, const struct wf_record
 	return wf_answers_withdraw(link, small.id);
 }
 
-/* Tell a reader that there is nothing to resume, so that it need not wait for its deadline. */
-static int deny_offer(struct wf_link *link, uint64_t pull)
-{
-	uint8_t bytes[WF_RECORD_OFFER_BYTES_MAX];
-	struct wf_bytes_writer w = wf_bytes_writer(bytes, sizeof(bytes));
-
-	wf_record_offer_put(&w, &(struct wf_record_offer){ .pull = pull });
-	return wf_message_post_copy(link, 0, WF_RECORD_OFFER, bytes, (size_t)(w.at - bytes));
-}
-
 /* The end of a view is seen elsewhere, too; RELEASED says where to look, and when. */
 static int take_released(void *ctx, struct wf_link *link, const struct wf_record *record)
 {
@@ -194,7 +184,10 @@ static int take_about_offer(void *ctx, struct wf_link *link, const struct wf_rec
 	if (!p) {
 		/* The outgoing body ended in the meantime: by its deadline, say. */
 		wf_counters_add(&t->engine->counters.late_dropped, 1);
-		return record->type == WF_RECORD_RESUME ? deny_offer(link, small.other) : 0;
+		if (record->type != WF_RECORD_RESUME)
+			return 0;
+		/* A reader that hears so need not wait for its deadline. */
+		return wf_outgoing_tell(link, 0, &(struct wf_record_offer){ .pull = small.other });
 	}
 	switch (record->type) {
 	case WF_RECORD_PULLED:

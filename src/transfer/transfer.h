@@ -19,6 +19,9 @@
 #include "transfer/view.h"
 #include "util/freelist.h"
 
+/* Time until a connected endpoint is closed over reads that do not end, ours or the peer's. */
+#define WF_TRANSFER_CLOSE_NS (300 * WF_NS_PER_MS)
+
 #define WF_TRANSFER_LATER 1 /* a code: not yet; the outgoing body or pull goes on by itself */
 
 struct wf_transfer {

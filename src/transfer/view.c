@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-
 int wf_view_init(struct wf_views *views, struct wf_engine *engine)
 {
 	views->engine = engine;
