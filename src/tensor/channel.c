@@ -311,9 +311,11 @@ static struct wf_unexpected *find_of_step(const struct wf_receiving *r)
 		return wf_list_empty(kept) ? NULL
 					   : WF_CONTAINER(kept->next, struct wf_unexpected, use_node);
 	while ((part = wf_part_find(&r->channels->parts, wf_link_real(r->from), r->step, part))) {
-		struct wf_unexpected *a = WF_CONTAINER(part->kept.next, struct wf_unexpected, part_node);
+		const struct wf_list *first = wf_list_first(&part->kept);
+		struct wf_unexpected *a =
+			first ? WF_CONTAINER(first, struct wf_unexpected, part_node) : NULL;
 
-		if (!wf_list_empty(&part->kept) && (!found || a->number < found->number))
+		if (a && (!found || a->number < found->number))
 			found = a;
 	}
 	return found;
@@ -661,9 +663,10 @@ void wf_channels_merged(struct wf_channels *c, struct wf_link *link, struct wf_l
 		struct wf_unexpected *a = NULL;
 
 		WF_LIST_EACH(at, &ch->receives) {
-			found = WF_CONTAINER(at, struct wf_receiving, node);
-			a = find_unexpected(found);
-			found = a ? claim(found) : NULL;
+			struct wf_receiving *r = WF_CONTAINER(at, struct wf_receiving, node);
+
+			a = find_unexpected(r);
+			found = a ? claim(r) : NULL;
 			if (found)
 				break;
 		}

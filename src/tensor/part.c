@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tensor/part.h"
 
-
 void wf_parts_init(struct wf_parts *parts, struct wf_uses *uses)
 {
 	*parts = (struct wf_parts){ .uses = uses };

@@ -11,7 +11,6 @@
 #include "util/progress.h"
 #include "util/status.h"
 
-
 /* Keep the key of the tensor that @r gets.  -ENOMEM. */
 static int note_key(struct wf_receiving *r, const struct wf_record_tensor *t)
 {

@@ -134,10 +134,10 @@ static enum weft_status admit(const struct wf_window *window, unsigned right, ui
 /* May the peer of @link use windows by @right at all? */
 static enum weft_status check_rights(const struct wf_link *link, unsigned right)
 {
+	const char *name = right == WEFT_WINDOW_READ ? "get" : "put";
 	struct wf_error e;
 
-	return wf_status_of(wf_rights_check(link, WF_ACL_WINDOW,
-					    right == WEFT_WINDOW_READ ? "get" : "put", 3, &e));
+	return wf_status_of(wf_rights_check(link, WF_ACL_WINDOW, name, strlen(name), &e));
 }
 
 static struct wf_window_share *share_of(const struct wf_windows *w, const struct wf_window *window)
