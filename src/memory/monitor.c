@@ -29,7 +29,7 @@
 
 #define EVENTS_MAX 16 /* events of one read */
 
-static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER; /* held while opening and closing */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* held while opening and closing */
 static unsigned users;
 static pthread_t thread;
 static int stop_fd = -1;
@@ -220,19 +220,19 @@ int wf_monitor_open(struct wf_error *e)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&door);
+	pthread_mutex_lock(&open_lock);
 	if (!users) {
 		wf_list_init(&watches);
 		err = start(e);
 	}
 	users += !err;
-	pthread_mutex_unlock(&door);
+	pthread_mutex_unlock(&open_lock);
 	return err;
 }
 
 void wf_monitor_close(void)
 {
-	pthread_mutex_lock(&door);
+	pthread_mutex_lock(&open_lock);
 	if (!--users) {
 		(void)eventfd_write(stop_fd, 1);
 		pthread_join(thread, NULL);
@@ -243,7 +243,7 @@ void wf_monitor_close(void)
 		(void)munmap(page, page_bytes());
 		fd = stop_fd = -1;
 	}
-	pthread_mutex_unlock(&door);
+	pthread_mutex_unlock(&open_lock);
 }
 
 /* Is all of a range private anonymous memory, of no file? */
@@ -336,7 +336,7 @@ void wf_monitor_forked(void)
 {
 	if (!users)
 		return;
-	pthread_mutex_init(&door, NULL);
+	pthread_mutex_init(&open_lock, NULL);
 	pthread_mutex_init(&lock, NULL);
 	users = 0;
 	(void)close(fd);

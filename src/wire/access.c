@@ -47,15 +47,15 @@ void wf_access_push_put(struct wf_bytes_writer *w, const struct wf_access_push *
 	wf_body_put(w, &p->body);
 }
 
-/* Numbers in units of seven bits, the lowest first; the eighth says that more follow. */
-static void put_number(struct wf_bytes_writer *w, uint64_t n)
+/* A varint: units of seven bits, the lowest first; the eighth bit says that more follow. */
+static void put_varint(struct wf_bytes_writer *w, uint64_t n)
 {
 	for (; n >= 0x80; n >>= 7)
 		wf_bytes_put_u8(w, (uint8_t)(n | 0x80));
 	wf_bytes_put_u8(w, (uint8_t)n);
 }
 
-static uint64_t get_number(struct wf_bytes_reader *r)
+static uint64_t get_varint(struct wf_bytes_reader *r)
 {
 	uint64_t n = 0;
 	uint8_t unit;
@@ -70,13 +70,13 @@ static uint64_t get_number(struct wf_bytes_reader *r)
 	return 0;
 }
 
-/* A distance either way as a number that is small if the distance is. */
-static uint64_t folded(uint64_t distance)
+/* Returns a distance either way as a number that is small if the distance is. */
+static uint64_t zigzag(uint64_t distance)
 {
 	return distance << 1 ^ -(distance >> 63);
 }
 
-static uint64_t unfolded(uint64_t n)
+static uint64_t unzigzag(uint64_t n)
 {
 	return n >> 1 ^ -(n & 1);
 }
@@ -84,19 +84,19 @@ static uint64_t unfolded(uint64_t n)
 void wf_access_block_put(struct wf_bytes_writer *w, struct wf_access_block *last,
 			 const struct wf_access_block *block)
 {
-	put_number(w, block->bytes == last->bytes ? 0 : block->bytes);
-	put_number(w, folded(block->to - (last->to + last->bytes)));
-	put_number(w, folded(block->from - (last->from + last->bytes)));
+	put_varint(w, block->bytes == last->bytes ? 0 : block->bytes);
+	put_varint(w, zigzag(block->to - (last->to + last->bytes)));
+	put_varint(w, zigzag(block->from - (last->from + last->bytes)));
 	*last = *block;
 }
 
 int wf_access_block_get(struct wf_bytes_reader *r, struct wf_access_block *block)
 {
-	uint64_t bytes = get_number(r);
+	uint64_t bytes = get_varint(r);
 	struct wf_access_block got = { .bytes = bytes ? bytes : block->bytes };
 
-	got.to = block->to + block->bytes + unfolded(get_number(r));
-	got.from = block->from + block->bytes + unfolded(get_number(r));
+	got.to = block->to + block->bytes + unzigzag(get_varint(r));
+	got.from = block->from + block->bytes + unzigzag(get_varint(r));
 	if (r->bad || !got.bytes)
 		return -EBADMSG;
 	*block = got;

@@ -58,7 +58,7 @@ struct wf_access_block {
 
 /*
  * Write a block after @last, the one before it (zeros: none); @last becomes @block.  A number is
- * put in units of seven bits, and a place as its distance from the end of the block before.
+ * put as a varint, and a place as its distance from the end of the block before, zigzag.
  */
 void wf_access_block_put(struct wf_bytes_writer *w, struct wf_access_block *last,
 			 const struct wf_access_block *block);
