@@ -38,11 +38,15 @@ static struct weft_window *window;
 static struct weft_remote *remote; /* the window as PEER knows it */
 
 /* How operations move their blocks. */
-static enum {
+static enum way {
 	BY_LOAN, /* gets by a loan of the window, puts block by block */
 	SUMMED,  /* each block alone, with a checksum */
 	LISTED   /* puts by one body with a list of many blocks, from registered memory */
 } how;
+
+/* Ways that a test goes one after the other. */
+static const enum way ways[] = { BY_LOAN, BY_LOAN, SUMMED, LISTED };
+
 static struct weft_region *region; /* memory of the operations, while it is registered */
 
 /* A get or put, with its own memory. */
@@ -296,8 +300,8 @@ static void in_each_phase(void (*test)(enum wf_world_shape shape, bool met, uint
 {
 	for (size_t i = 0; i < WF_COUNT(wf_world_shapes); i++)
 		for (size_t at = 0; at < WF_COUNT(phases_us); at++)
-			for (unsigned k = 0; k < 4; k++) {
-				how = k == 2 ? SUMMED : k == 3 ? LISTED : BY_LOAN;
+			for (unsigned k = 0; k < WF_COUNT(ways); k++) {
+				how = ways[k];
 				test(wf_world_shapes[i], k, phases_us[at] * US);
 				how = BY_LOAN;
 			}
@@ -402,8 +406,8 @@ static void go_on_over_the_next_rail(const bool *puts, unsigned count, bool warm
 
 static void go_on_in_each_way(const bool *puts, unsigned count)
 {
-	for (unsigned k = 0; k < 4; k++) {
-		how = k == 2 ? SUMMED : k == 3 ? LISTED : BY_LOAN;
+	for (unsigned k = 0; k < WF_COUNT(ways); k++) {
+		how = ways[k];
 		go_on_over_the_next_rail(puts, count, k % 2);
 		how = BY_LOAN;
 	}
