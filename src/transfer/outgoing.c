@@ -730,7 +730,8 @@ static void resume_again(struct wf_timer *timer)
 
 	if (p->state == WF_OUTGOING_OFFERED && wf_link_caps(wf_link_real(p->link)) &&
 	    wf_outgoing_resume(p, p->offer.resuming, p->offer.resume_status))
-		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + WF_TERMS_WAIT_NS, resume_again);
+		wf_loop_timer(&engine->loop, timer, engine->loop.now_ns + WF_TERMS_WAIT_NS,
+			      resume_again);
 }
 
 static void retry_room(struct wf_pool_waiter *waiter)
@@ -964,8 +965,8 @@ int wf_outgoing_resume(struct wf_outgoing *p, uint64_t pull, uint8_t status)
 		wf_pool_unwait(&link->engine->pool, &staging->bounce_waiter);
 	}
 	if (wf_terms_wait(p->terms, link)) {
-		wf_loop_timer(&link->engine->loop, &p->quiet_timer, link->engine->loop.now_ns + WF_TERMS_WAIT_NS,
-				resume_again);
+		wf_loop_timer(&link->engine->loop, &p->quiet_timer,
+			      link->engine->loop.now_ns + WF_TERMS_WAIT_NS, resume_again);
 		return 0;
 	}
 	wf_link_record(link, WF_RECORDER_OFFER_AGAIN, p->offer.id, pull);
