@@ -2,6 +2,7 @@
 #include "core/op.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,8 +302,7 @@ static void publish(struct wf_loop_notice *notice)
 	struct weft_node *node = op->owner;
 	struct wf_worker *worker = op->worker;
 
-	/* The submitting call is not over yet: look again in the next turn. */
-	if (!atomic_load(&op->submitted)) {
+	if (!wf_op_submission_is_over(op)) {
 		wf_loop_defer(&worker->engine.loop, notice);
 		return;
 	}
@@ -534,6 +534,15 @@ void wf_op_submitted(struct weft_op *op, uint64_t now_ns)
 		op->class->fan_out(op, now_ns);
 	/* The operation can't be gone: its end waits for this. */
 	atomic_store_explicit(&op->submitted, true, memory_order_release);
+}
+
+bool wf_op_submission_is_over(const struct weft_op *op)
+{
+	if (atomic_load(&op->submitted))
+		return true;
+	/* The worker looks again soon, and the thread that submits may be waiting for this core. */
+	sched_yield();
+	return false;
 }
 
 void wf_op_launch(struct weft_op *fresh, uint64_t now_ns, struct weft_op **op)

@@ -179,13 +179,13 @@ void wf_op_submit(struct weft_op *op, uint64_t now_ns); /* @now_ns: see wf_turn_
 /* Start @op at once, in place of its task; wf_op_submitted() follows.  Threads: owner. */
 void wf_op_start(struct weft_op *op);
 void wf_op_submitted(struct weft_op *op, uint64_t now_ns); /* end the submission of @op */
+bool wf_op_submission_is_over(const struct weft_op *op); /* May users hear of @op? */
 void wf_op_begin(struct weft_op *op); /* at its worker: @op can end from now on */
 void wf_op_stop(struct weft_op *op, const struct wf_error *e); /* harmless unless @op runs */
 /* Begin @op again from the start, when nothing of it runs.  Threads: owner. */
 void wf_op_again(struct weft_op *op);
 void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_executed executed);
-/* Finish @op with the outcome that is set already. */
-void wf_op_finish_kept(struct weft_op *op);
+void wf_op_finish_kept(struct weft_op *op); /* with the outcome that is set already */
 void wf_op_put(struct weft_op *op);
 /* Undo the begin of @op, before its peer was met, unless @op is about to end.  Threads: owner. */
 void wf_op_take_back(struct weft_op *op);

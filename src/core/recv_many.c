@@ -157,7 +157,7 @@ static void tell_held(struct wf_loop_notice *notice)
 	struct wf_loop *loop = &part->worker->engine.loop;
 	struct wf_list *node;
 
-	if (!atomic_load(&part->op->submitted)) {
+	if (!wf_op_submission_is_over(part->op)) {
 		wf_loop_defer(loop, notice);
 		return;
 	}

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A long list of one peer does not hold the turn of a worker: another peer is served meanwhile. */
+/*
+ * Turns of a worker: a long list of one peer does not hold one, nothing overtakes, and a thread that
+ * is in the middle of a submission gets to run.
+ */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "core/op.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -144,12 +149,50 @@ static void a_send_outside_a_turn_follows_those_that_a_callback_has_begun(void *
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static unsigned yields;
+
+/* In the place of the C library's. */
+int sched_yield(void)
+{
+	yields++;
+	return 0;
+}
+
+static void a_worker_whose_next_end_waits_for_a_submission_lets_its_thread_run(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	wf_flight_send(&f, 0, 1, 1, source, BYTES, 20 * S);
+	/* The thread that submits has been put off the processor just before its last step. */
+	atomic_store(&f.op->submitted, false);
+	while (!f.op->outcome.known) {
+		assert_int_equal(yields, 0);
+		wf_world_poll(0);
+	}
+	for (unsigned turn = 0; turn < 3; turn++) {
+		yields = 0;
+		wf_world_poll(0);
+		assert_true(yields > 0);
+		assert_false(f.outcomes);
+	}
+	atomic_store(&f.op->submitted, true);
+	wf_world_poll(0);
+	assert_int_equal(f.outcomes, 1);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operations_that_time_out_at_once_let_a_call_through),
 		cmocka_unit_test(operations_of_a_dead_peer_end_in_parts_and_let_a_call_through),
 		cmocka_unit_test(a_send_outside_a_turn_follows_those_that_a_callback_has_begun),
+		cmocka_unit_test(
+			a_worker_whose_next_end_waits_for_a_submission_lets_its_thread_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
