@@ -295,6 +295,15 @@ void wf_op_drop(struct weft_op *op)
 	wf_op_put(op);
 }
 
+/* Tell the end of @op in this turn, or only where somebody comes to wait for it. */
+static void tell_end(struct wf_loop *loop, struct weft_op *op)
+{
+	if (op->class->tell || op->told.done || wf_op_queue(op))
+		wf_loop_defer(loop, &op->notice);
+	else
+		wf_loop_defer_quietly(loop, &op->notice);
+}
+
 /* Tell the user, as a notice of the loop outside the library's own work. */
 static void publish(struct wf_loop_notice *notice)
 {
@@ -303,7 +312,7 @@ static void publish(struct wf_loop_notice *notice)
 	struct wf_worker *worker = op->worker;
 
 	if (!wf_op_submission_is_over(op)) {
-		wf_loop_defer(&worker->engine.loop, notice);
+		tell_end(&worker->engine.loop, op);
 		return;
 	}
 	if (op->class->tell)
@@ -344,7 +353,7 @@ void wf_op_finish(struct weft_op *op, const struct wf_error *e, enum weft_execut
 			(uint64_t)op->outcome.error.code);
 	wf_timer_stop(&engine->loop.timers, &op->time.timer);
 	op->notice.run = publish;
-	wf_loop_defer(&engine->loop, &op->notice);
+	tell_end(&engine->loop, op);
 }
 
 void wf_op_finish_kept(struct weft_op *op)

@@ -15,7 +15,7 @@ static void give(struct wf_worker *worker, bool may)
 	const struct wf_loop *loop = &worker->engine.loop;
 	bool alone = may && !atomic_load(&worker->node->waiting) &&
 		     !atomic_load(&worker->node->queues.sleepers) && wf_inbox_empty(&loop->inbox) &&
-		     wf_list_empty(&loop->notices);
+		     !loop->pressing;
 
 	atomic_store_explicit(&worker->guest, 0, memory_order_relaxed);
 	if (wf_baton_give(&worker->baton, wf_clock_now(), alone))

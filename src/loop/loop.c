@@ -45,6 +45,16 @@ void wf_loop_forked(struct wf_loop *l)
 	wf_poller_close(&l->poller);
 }
 
+void wf_loop_kick(struct wf_loop *l)
+{
+	wf_poller_kick(&l->poller);
+}
+
+void wf_loop_wake(struct wf_loop *l)
+{
+	wf_poller_wake(&l->poller);
+}
+
 void wf_loop_submit(struct wf_loop *l, struct wf_loop_task *task)
 {
 	if (wf_inbox_put(&l->inbox, &task->node))
@@ -88,6 +98,7 @@ static int run_notices(struct wf_loop *l, int max)
 		wf_recorder_leave(&l->recorder);
 		count++;
 	}
+	l->pressing = l->pressing && !wf_list_empty(&l->notices);
 	return count;
 }
 

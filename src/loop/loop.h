@@ -65,6 +65,7 @@ struct wf_loop {
 	struct wf_timers timers;
 	struct wf_inbox inbox;
 	struct wf_list notices;
+	bool pressing;           /* one of the notices is for somebody who does not turn the loop */
 	struct wf_spin spin;
 	uint64_t now_ns;         /* time of this turn */
 	uint64_t busy_ns;        /* when something last happened */
@@ -98,9 +99,7 @@ void wf_loop_forked(struct wf_loop *l);
  * in a callback.
  */
 void wf_loop_tick(struct wf_loop *l);
-
-/* Do as wf_loop_tick() for a caller that has just read the clock, at @now_ns. */
-void wf_loop_tick_at(struct wf_loop *l, uint64_t now_ns);
+void wf_loop_tick_at(struct wf_loop *l, uint64_t now_ns); /* the caller has just looked */
 
 /* Run a turn.  Returns how many things happened. */
 int wf_loop_poll(struct wf_loop *l);
@@ -170,19 +169,20 @@ void wf_loop_submit_inside(struct wf_loop *l, struct wf_loop_task *task); /* Thr
 void wf_loop_catch_up(struct wf_loop *l); /* run what was submitted, outside a turn.  Threads: owner */
 
 /* End a sleep in wf_loop_sleep(), for which the loop need not be armed.  Threads: any, callback. */
-static inline void wf_loop_kick(struct wf_loop *l)
-{
-	wf_poller_kick(&l->poller);
-}
+void wf_loop_kick(struct wf_loop *l);
 
 /* Wake the owner, if it sleeps.  Threads: any, callback. */
-static inline void wf_loop_wake(struct wf_loop *l)
-{
-	wf_poller_wake(&l->poller);
-}
+void wf_loop_wake(struct wf_loop *l);
 
 /* Run @notice at the end of this turn.  Borrows @notice until it runs. */
 static inline void wf_loop_defer(struct wf_loop *l, struct wf_loop_notice *notice)
+{
+	wf_list_append(&l->notices, &notice->node);
+	l->pressing = true;
+}
+
+/* Do as wf_loop_defer() for a notice that nobody hears before turning the loop for it. */
+static inline void wf_loop_defer_quietly(struct wf_loop *l, struct wf_loop_notice *notice)
 {
 	wf_list_append(&l->notices, &notice->node);
 }

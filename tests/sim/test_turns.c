@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "core/node.h"
 #include "core/op.h"
+#include "core/worker.h"
 #include "tests/sim/world.h"
 #include "util/clock.h"
 
@@ -185,6 +187,32 @@ static void a_worker_whose_next_end_waits_for_a_submission_lets_its_thread_run(v
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static struct wf_loop *loop_of(unsigned number)
+{
+	return &wf_world_node(number)->workers[0].engine.loop;
+}
+
+static void an_end_that_nobody_is_told_of_leaves_the_loop_to_a_waiter_that_comes_back(void **state)
+{
+	struct weft_op *op;
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	wf_world_connect(0, 1);
+	assert_int_equal(weft_ping(wf_world_peer(0, 1), NULL, &op), 0);
+	weft_cancel(op);
+	assert_false(wf_list_empty(&loop_of(0)->notices));
+	assert_false(loop_of(0)->pressing);
+	weft_op_free(op);
+	wf_flight_ping(&f, 0, 1, 20 * S);
+	weft_cancel(f.op);
+	assert_true(loop_of(0)->pressing);
+	wf_flight_land(&f, 1, 20 * S);
+	wf_flight_free(&f, 1);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +221,8 @@ int main(void)
 		cmocka_unit_test(a_send_outside_a_turn_follows_those_that_a_callback_has_begun),
 		cmocka_unit_test(
 			a_worker_whose_next_end_waits_for_a_submission_lets_its_thread_run),
+		cmocka_unit_test(
+			an_end_that_nobody_is_told_of_leaves_the_loop_to_a_waiter_that_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

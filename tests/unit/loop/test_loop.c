@@ -204,6 +204,18 @@ static void a_notice_and_a_task_that_a_notice_leaves_run_in_its_turn(void **stat
 	assert_string_equal(turns(), "begin send poll first notice task send ");
 }
 
+static void a_loop_is_pressed_until_it_has_run_all_notices_but_the_quiet(void **state)
+{
+	(void)state;
+	wf_loop_defer_quietly(&loop, &second);
+	assert_false(loop.pressing);
+	wf_loop_defer(&loop, &notice);
+	assert_true(loop.pressing);
+	wf_loop_poll(&loop);
+	assert_false(loop.pressing);
+	assert_string_equal(turns(), "begin send poll notice notice send ");
+}
+
 #define MANY 1000 /* more than a turn runs of a kind */
 
 /* Things of one kind, of which a turn runs a part.  Returns the turns that it took to run all. */
@@ -466,6 +478,7 @@ int main(void)
 			a_turn_runs_timers_then_tasks_then_notices_and_sends_first_and_last),
 		ON_ONE_OF_ITS_OWN(
 			a_notice_and_a_task_that_a_notice_leaves_run_in_its_turn),
+		ON_ONE_OF_ITS_OWN(a_loop_is_pressed_until_it_has_run_all_notices_but_the_quiet),
 		ON_ONE_OF_ITS_OWN(a_time_before_the_last_turn_does_not_turn_the_clock_back),
 		ON_ONE_OF_ITS_OWN(a_long_list_of_notices_takes_turns_that_look_at_the_wire),
 		ON_ONE_OF_ITS_OWN(a_long_list_of_tasks_takes_turns_that_look_at_the_wire),
