@@ -78,7 +78,7 @@ bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 		   uint64_t until_ns)
 {
 	struct wf_loop *loop = &worker->engine.loop;
-	bool ended;
+	bool ended, sleeps;
 
 	if (worker->node->manual || worker->node->worker_count > 1 || !loop->spin.least_ns ||
 	    !take(worker, until_ns))
@@ -88,9 +88,11 @@ bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 	loop->busy_ns = wf_clock_now();
 	while (!(ended = over(ctx)) && loop->now_ns < until_ns && wf_loop_spin(loop))
 		worker->turned_ns = loop->now_ns;
+	/* A guest that has spun in vain sleeps now, and the worker's thread must bring the end. */
+	sleeps = !ended && loop->now_ns < until_ns;
 	/* In a child that a callback forked the lock may be held for ever. */
 	if (!loop->forked)
-		give(worker, true);
+		give(worker, !sleeps);
 	return ended;
 }
 
