@@ -340,7 +340,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	};
 	struct request q = { 0 };
 	uint64_t limit_ns = LIMIT_NS;
-	char *body;
+	char *body = NULL;
 	int c, status;
 
 	opterr = 0;
