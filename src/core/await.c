@@ -11,6 +11,7 @@
 #include "core/watch.h"
 #include "core/worker.h"
 #include "util/clock.h"
+#include "util/thread.h"
 
 /* Some operations, and which of them has ended. */
 struct await {
@@ -29,21 +30,34 @@ static bool has_ended(void *ctx)
 	return false;
 }
 
+/* The wait of a thread that sleeps until @over says so. */
+struct wait {
+	struct wf_list node; /* in the node's waits, under its lock */
+	bool (*over)(void *ctx);
+	void *ctx;
+	pthread_cond_t woken; /* @over says so */
+};
+
 static int sleep_until(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 		       uint64_t until_ns)
 {
+	struct wait wait = { .over = over, .ctx = ctx };
 	struct weft_node *node = worker->node;
 	uint64_t stall_ns = worker->engine.options.stall_ns;
 	uint64_t now = wf_clock_now();
+	int err = wf_thread_cond_init(&wait.woken);
 	bool ended;
 
+	if (err)
+		return wf_last_set(err, "no memory for a wait");
 	pthread_mutex_lock(&node->lock);
+	wf_list_append(&node->waits, &wait.node);
 	atomic_fetch_add(&node->waiting, 1);
 	while (!(ended = over(ctx)) && now < until_ns) {
 		uint64_t slice_ns = stall_ns ? WF_MIN(until_ns, now + stall_ns) : until_ns;
 		struct timespec at = wf_clock_timespec(slice_ns);
 
-		if (pthread_cond_timedwait(&node->ended, &node->lock, &at) == ETIMEDOUT) {
+		if (pthread_cond_timedwait(&wait.woken, &node->lock, &at) == ETIMEDOUT) {
 			pthread_mutex_unlock(&node->lock);
 			wf_watch_worker(worker);
 			pthread_mutex_lock(&node->lock);
@@ -51,7 +65,9 @@ static int sleep_until(struct wf_worker *worker, bool (*over)(void *ctx), void *
 		now = wf_clock_now();
 	}
 	atomic_fetch_sub(&node->waiting, 1);
+	wf_list_remove(&wait.node);
 	pthread_mutex_unlock(&node->lock);
+	pthread_cond_destroy(&wait.woken);
 	return ended ? 0 : -ETIMEDOUT;
 }
 
@@ -94,7 +110,12 @@ void wf_await_wake(struct weft_node *node)
 		return;
 	/* Under the lock no thread is between its look and its sleep. */
 	pthread_mutex_lock(&node->lock);
-	pthread_cond_broadcast(&node->ended);
+	WF_LIST_EACH(at, &node->waits) {
+		struct wait *wait = WF_CONTAINER(at, struct wait, node);
+
+		if (wait->over(wait->ctx))
+			pthread_cond_signal(&wait->woken);
+	}
 	pthread_mutex_unlock(&node->lock);
 }
 

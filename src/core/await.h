@@ -15,8 +15,8 @@
 
 /*
  * Wait until one of the @count operations at @ops, all of one open node, has ended; NULLs among
- * them, but not all, are passed over.  *@index: the first that has.  -ETIMEDOUT, -EOWNERDEAD:
- * recorded.
+ * them, but not all, are passed over.  *@index: the first that has.  -ETIMEDOUT, -EOWNERDEAD,
+ * -ENOMEM: recorded.
  */
 int wf_await_any(struct weft_op *const *ops, size_t count, uint64_t until_ns, size_t *index);
 
@@ -24,12 +24,13 @@ int wf_await_any(struct weft_op *const *ops, size_t count, uint64_t until_ns, si
 int wf_await(struct weft_op *op, uint64_t until_ns);
 
 /*
- * Wait until @over says so, which is asked again after each wf_await_wake().  @worker: one of the
- * node.  -ETIMEDOUT, not recorded; -EOWNERDEAD: recorded.
+ * Wait until @over says so, which is asked again in each wf_await_wake(), by its thread, under the
+ * node's lock.  @worker: one of the node.  -ETIMEDOUT, not recorded; -EOWNERDEAD, -ENOMEM:
+ * recorded.
  */
 int wf_await_that(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx, uint64_t until_ns);
 
-/* Let all threads that wait look again.  Threads: any, callback. */
+/* Wake the threads whose wait is over.  Threads: any, callback. */
 void wf_await_wake(struct weft_node *node);
 
 #endif

@@ -350,6 +350,7 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 	n->manual = given->mode == WEFT_MANUAL;
 	n->worker_count = workers;
 	wf_op_init(n, options, op_classes);
+	wf_list_init(&n->waits);
 	wf_list_init(&n->queues.all);
 	wf_list_init(&n->peers);
 	wf_list_init(&n->streams);

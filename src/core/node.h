@@ -34,8 +34,9 @@ struct weft_node {
 
 	pthread_mutex_t log_lock; /* held for each line of the log */
 	pthread_mutex_t lock;     /* all else that threads share */
-	pthread_cond_t ended;     /* an operation, drain, dump or visit has ended */
-	atomic_uint waiting;      /* threads that wait for an operation */
+	pthread_cond_t ended;     /* a drain, dump, proof or visit has ended */
+	struct wf_list waits;     /* threads that sleep until something is over: await.c */
+	atomic_uint waiting;      /* how many */
 	struct wf_list ops;       /* all operations */
 	atomic_bool describing;   /* a thread reads operations that another ends; set under the lock */
 	_Atomic uint64_t op_count; /* numbers that were given to operations */
