@@ -56,20 +56,35 @@ static bool run_as_guest(struct wf_worker *worker, struct wf_loop_task *task, ui
 	return runs;
 }
 
-/* Take the baton of @worker, for which its thread is asked until @until_ns at most. */
-static bool take(struct wf_worker *worker, uint64_t until_ns)
+/* The wait of a guest. */
+struct visit {
+	bool (*over)(void *ctx);
+	void *ctx;
+	uint64_t until_ns;
+	bool ended; /* @over says so */
+};
+
+/*
+ * Take the baton of @worker, for which its thread is asked for ASK_NS, or until @v is over, which
+ * another guest may bring about.
+ */
+static bool take(struct wf_worker *worker, struct visit *v)
 {
 	uint64_t came_ns = wf_clock_now();
 
 	if (wf_baton_take(&worker->baton, came_ns))
 		return true;
-	wf_baton_ask(&worker->baton, true);
 	do {
+		/* Another guest that gives up takes back what this one has asked for. */
+		wf_baton_ask(&worker->baton, true);
 		/* The worker's thread may be waiting for this very core. */
 		sched_yield();
+		v->ended = v->over(v->ctx);
+		if (v->ended)
+			break;
 		if (wf_baton_take(&worker->baton, came_ns))
 			return true;
-	} while (wf_clock_now() < WF_MIN(came_ns + ASK_NS, until_ns));
+	} while (wf_clock_now() < WF_MIN(came_ns + ASK_NS, v->until_ns));
 	wf_baton_ask(&worker->baton, false);
 	return false;
 }
@@ -77,23 +92,24 @@ static bool take(struct wf_worker *worker, uint64_t until_ns)
 bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 		   uint64_t until_ns)
 {
+	struct visit v = { .over = over, .ctx = ctx, .until_ns = until_ns };
 	struct wf_loop *loop = &worker->engine.loop;
-	bool ended, sleeps;
+	bool sleeps;
 
 	if (worker->node->manual || worker->node->worker_count > 1 || !loop->spin.least_ns ||
-	    !take(worker, until_ns))
-		return false;
+	    !take(worker, &v))
+		return v.ended;
 	begin_visit(worker);
 	wf_loop_wake(loop);
 	loop->busy_ns = wf_clock_now();
-	while (!(ended = over(ctx)) && loop->now_ns < until_ns && wf_loop_spin(loop))
+	while (!(v.ended = over(ctx)) && loop->now_ns < until_ns && wf_loop_spin(loop))
 		worker->turned_ns = loop->now_ns;
 	/* A guest that has spun in vain sleeps now, and the worker's thread must bring the end. */
-	sleeps = !ended && loop->now_ns < until_ns;
+	sleeps = !v.ended && loop->now_ns < until_ns;
 	/* In a child that a callback forked the lock may be held for ever. */
 	if (!loop->forked)
 		give(worker, !sleeps);
-	return ended;
+	return v.ended;
 }
 
 /* Make the caller the driver of a manual worker, unless another thread is. */

@@ -18,7 +18,6 @@
 #define LIMIT_NS (20 * WF_NS_PER_S)
 
 static struct weft_node *node;
-static unsigned looks; /* of a visit at what it waits for: none, and the thread kept the loop */
 
 static int set_up(void **state)
 {
@@ -35,25 +34,34 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static bool count_look(void *ctx)
+static bool comes(void *ctx)
 {
-	looks++;
 	return *(bool *)ctx;
 }
 
-/* Wait on the node's loop for what comes at once or never.  Returns whether a guest is expected. */
-static bool visit(bool comes, uint64_t until_ns)
+static struct wf_baton look_at_baton(void)
 {
-	struct wf_worker *worker = &node->workers[0];
-	bool ended = false, expected;
+	struct wf_baton *b = &node->workers[0].baton, copy;
 
-	for (looks = 0; !looks && wf_clock_now() < until_ns;)
-		ended = wf_turn_visit(worker, count_look, &comes, until_ns);
-	assert_int_equal(ended, comes);
-	pthread_mutex_lock(&worker->baton.lock);
-	expected = worker->baton.expected;
-	pthread_mutex_unlock(&worker->baton.lock);
-	return expected;
+	pthread_mutex_lock(&b->lock);
+	copy = (struct wf_baton){ .left_ns = b->left_ns, .expected = b->expected };
+	pthread_mutex_unlock(&b->lock);
+	return copy;
+}
+
+/*
+ * Turn the node's loop as a guest that waits for what comes at once or never.  Returns whether the
+ * guest is expected back.
+ */
+static bool visit(bool at_once, uint64_t until_ns)
+{
+	uint64_t left_ns = look_at_baton().left_ns;
+
+	/* The thread may keep the loop. */
+	while (look_at_baton().left_ns == left_ns && wf_clock_now() < until_ns)
+		assert_int_equal(wf_turn_visit(&node->workers[0], comes, &at_once, until_ns),
+				 at_once);
+	return look_at_baton().expected;
 }
 
 static void a_guest_that_spins_in_vain_is_not_expected_back(void **state)
@@ -76,6 +84,34 @@ static void a_guest_whose_wait_is_over_is_expected_back(void **state)
 		assert_true(wf_clock_now() < until_ns);
 }
 
+static bool comes_at_second_look(void *ctx)
+{
+	unsigned *looks = ctx;
+
+	return ++*looks == 2;
+}
+
+static void a_guest_asks_for_the_loop_until_another_has_ended_its_wait(void **state)
+{
+	struct wf_worker *worker = &node->workers[0];
+	uint64_t until_ns = wf_clock_now() + LIMIT_NS;
+	unsigned looks = 0;
+	bool ended = false;
+
+	(void)state;
+	/* This thread is the other guest, too. */
+	while (!wf_baton_take(&worker->baton, wf_clock_now()))
+		assert_true(wf_clock_now() < until_ns);
+	/* On a busy machine the time to ask may be over after one look. */
+	while (!ended && wf_clock_now() < until_ns)
+		ended = wf_turn_visit(worker, comes_at_second_look, &looks, until_ns);
+	if (wf_baton_give(&worker->baton, wf_clock_now(), false))
+		wf_loop_kick(&worker->engine.loop);
+	assert_true(ended);
+	assert_int_equal(looks, 2);
+	assert_false(wf_baton_is_wanted(&worker->baton));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -83,6 +119,9 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_guest_whose_wait_is_over_is_expected_back,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_guest_asks_for_the_loop_until_another_has_ended_its_wait, set_up,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
