@@ -3,17 +3,18 @@
  * grpc_peer: what gRPC C++ does where weft could stand in its place.
  *
  *   grpc_peer serve sync|async|spin        prints its address, and serves for ever
- *   grpc_peer unary|spin|async|stream [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...
+ *   grpc_peer unary|threads|spin|async|stream [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...
  *   grpc_peer paced -r RATE [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...
  *
  * A body is one message whose parts have the SIZES.  unary: one blocking call
- * after the other, as most programs do it.  spin: the same by a completion queue
- * that is polled without ever sleeping, on both sides.  async: WINDOW calls in
- * flight to each address.  paced: RATE of them due in a second, at the times of a
- * Poisson process with a fixed seed, each timed from when it was due; one that finds
- * WINDOW calls in flight waits.  stream: bodies one after the other on a client stream,
- * to its end.  The answers are empty.  With weft's WEFT_CERT, WEFT_KEY and WEFT_CA in
- * the environment both sides show that certificate, by TLS.
+ * after the other, as most programs do it.  threads: the same by WINDOW threads.
+ * spin: one at a time, by a completion queue that is polled without ever sleeping, on
+ * both sides.  async: WINDOW calls in flight to each address.  paced: RATE of them
+ * due in a second, at the times of a Poisson process with a fixed seed, each timed
+ * from when it was due; one that finds WINDOW calls in flight waits.  stream: bodies
+ * one after the other on a client stream, to its end.  The answers are empty.  With
+ * weft's WEFT_CERT, WEFT_KEY and WEFT_CA in the environment both sides show that
+ * certificate, by TLS.
  */
 #include "peer.grpc.pb.h"
 
@@ -30,6 +31,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -263,6 +265,24 @@ static Result one_by_one(const Options &o, const Stubs &stubs, const bench::Body
 	return result;
 }
 
+static Result by_threads(const Options &o, const Stubs &stubs, const bench::Body &body)
+{
+	std::vector<Result> results(o.window);
+	std::vector<std::thread> threads;
+	Result sum;
+
+	for (Result &result : results)
+		threads.emplace_back([&] { result = one_by_one(o, stubs, body); });
+	for (std::thread &thread : threads)
+		thread.join();
+	for (const Result &result : results) {
+		sum.us.insert(sum.us.end(), result.us.begin(), result.us.end());
+		sum.count += result.count;
+		sum.seconds = std::max(sum.seconds, result.seconds);
+	}
+	return sum;
+}
+
 /* A call in flight. */
 struct Flight {
 	grpc::ClientContext context;
@@ -390,10 +410,11 @@ static Result stream(const Options &o, const Stubs &stubs, const bench::Body &bo
 static Result measure(const Options &o, const Stubs &stubs, const bench::Body &body)
 {
 	uint64_t before = all_spent_ns(stubs);
-	Result result = o.mode == "unary"    ? one_by_one(o, stubs, body)
-			: o.mode == "stream" ? stream(o, stubs, body)
-			: o.mode == "paced"  ? paced(o, stubs, body)
-					     : in_flight(o, stubs, body);
+	Result result = o.mode == "unary"     ? one_by_one(o, stubs, body)
+			: o.mode == "threads" ? by_threads(o, stubs, body)
+			: o.mode == "stream"  ? stream(o, stubs, body)
+			: o.mode == "paced"   ? paced(o, stubs, body)
+					      : in_flight(o, stubs, body);
 
 	result.spent_ns = all_spent_ns(stubs) - before;
 	return result;
@@ -487,7 +508,7 @@ int main(int argc, char **argv)
 		o.addresses.push_back(argv[optind]);
 	if (o.addresses.empty() || !(o.seconds > 0) || !o.window ||
 	    (o.mode == "paced") != (o.rate > 0))
-		die("usage: grpc_peer serve sync|async|spin, unary|spin|async|stream or "
-		    "paced -r RATE, then [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...");
+		die("usage: grpc_peer serve sync|async|spin, unary|threads|spin|async|stream "
+		    "or paced -r RATE, then [-s SIZES] [-t SECONDS] [-w WINDOW] ADDRESS...");
 	return run(o);
 }

@@ -363,6 +363,13 @@ class Programs:
     def small(self, how, provider):
         return self.ours("small", "-p", provider, "-e", how)
 
+    def threads(self, count, provider):
+        return self.placed_freely().ours("small", "-p", provider, "-e", "threads",
+                                         "-w", str(count))
+
+    def grpc_threads(self, count):
+        return self.placed_freely().grpc("threads", [0], count)
+
     def beside(self, what, provider):
         return self.placed_freely().ours("beside", "-p", provider, "-e", what,
                                          seconds=2 * self.seconds)

@@ -499,6 +499,12 @@ def waiting():
         yield Row("19", "8 B there and back, threaded", provider, 8, "us", "manual",
                   lambda p, provider=provider: p50(p.small("threaded", provider)),
                   lambda p, provider=provider: p50(p.small("manual", provider)), .87, False)
+    for threads in (4, 16):
+        for provider in ("tcp", "shm"):
+            yield Row("threads", f"8 B there and back by {threads} threads", provider, 8, "1/s",
+                      "gRPC unary by as many",
+                      lambda p, n=threads, provider=provider: count(p.threads(n, provider)),
+                      lambda p, n=threads: count(p.grpc_threads(n)), 1)
     yield Row("20", "messages into a receive that stays", "tcp", 8, "1/s", "ZeroMQ",
               lambda p: count(p.small("stays", "tcp")), lambda p: count(p.zmq(8)), 1)
 

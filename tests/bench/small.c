@@ -4,10 +4,12 @@
  *
  *   -e manual    there and back; each process drives its node by weft_wait()
  *   -e threaded  there and back; the nodes have threads of their own, and programs wait
+ *   -e threads   the same by -w threads of each process at the same time
  *   -e stays     one way, -w on the way, into a receive that stays (WEFT_RECV_MANY)
  */
 #include "tests/bench/must.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -33,7 +35,7 @@ static struct weft_node *join(int to, const struct bench_options *o, struct weft
 	char address[ADDRESS_BYTES] = "";
 	struct weft_node *node;
 
-	options.mode = is(o, "threaded") ? WEFT_THREADED : WEFT_MANUAL;
+	options.mode = is(o, "threaded") || is(o, "threads") ? WEFT_THREADED : WEFT_MANUAL;
 	options.provider = o->provider;
 	must(weft_node_open(&options, &node), "weft_node_open");
 	strncpy(address, weft_node_address(node), sizeof(address) - 1);
@@ -100,6 +102,93 @@ static int echo(int to, const struct bench_options *o)
 	return 0;
 }
 
+/* One of o->window threads of a process, and the one of the other process that answers it. */
+struct party {
+	pthread_t thread;
+	const struct bench_options *options;
+	struct weft_node *node;
+	struct weft_peer *peer;
+	uint64_t there, back; /* steps */
+	double *us;
+	size_t count, samples_max;
+};
+
+static void *ask(void *arg)
+{
+	struct party *p = arg;
+	void *bytes = bench_memory(p->options->bytes);
+	double start = bench_now(), last = start;
+
+	do {
+		struct weft_op *back = receive(p->node, p->peer, p->back);
+		double now;
+
+		finish(send(p->peer, p->there, bytes, p->options->bytes));
+		finish(back);
+		now = bench_now();
+		p->us[p->count++] = (now - last) * 1e6;
+		last = now;
+	} while (last - start < p->options->seconds && p->count < p->samples_max);
+	return NULL;
+}
+
+static void *answer(void *arg)
+{
+	struct party *p = arg;
+	void *bytes = bench_memory(p->options->bytes);
+
+	for (;;) {
+		finish(receive(p->node, p->peer, p->there));
+		finish(send(p->peer, p->back, bytes, p->options->bytes));
+	}
+	return NULL;
+}
+
+/* Have @run done by o->window threads until all have returned.  Returns them, with samples in @us. */
+static struct party *meet(void *(*run)(void *arg), int to, const struct bench_options *o,
+			  double *us)
+{
+	struct party *parties = calloc(o->window, sizeof(*parties));
+	size_t samples_max = SAMPLES_MAX / o->window;
+	struct weft_peer *peer;
+	struct weft_node *node = join(to, o, &peer);
+
+	if (!parties)
+		bench_die("no memory");
+	for (unsigned i = 0; i < o->window; i++) {
+		parties[i] = (struct party){
+			.options = o, .node = node, .peer = peer, .there = 2 * i + 1,
+			.back = 2 * i + 2, .us = us + i * samples_max, .samples_max = samples_max,
+		};
+		if (pthread_create(&parties[i].thread, NULL, run, &parties[i]))
+			bench_die("no thread");
+	}
+	for (unsigned i = 0; i < o->window; i++)
+		pthread_join(parties[i].thread, NULL);
+	return parties;
+}
+
+static int answer_all(int to, const struct bench_options *o)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	free(meet(answer, to, o, NULL));
+	return 0;
+}
+
+/* Print what the threads of this process have measured, with samples in @us. */
+static void ask_all(int to, const struct bench_options *o, double *us)
+{
+	struct party *parties = meet(ask, to, o, us);
+	size_t count = 0;
+
+	for (unsigned i = 0; i < o->window; i++) {
+		memmove(us + count, parties[i].us, parties[i].count * sizeof(*us));
+		count += parties[i].count;
+	}
+	free(parties);
+	bench_print("small", o, us, count, count, o->seconds);
+}
+
 /* Keep o->window sends on the way. */
 static int pour(int to, const struct bench_options *o)
 {
@@ -161,11 +250,16 @@ int main(int argc, char **argv)
 	pid_t pid;
 	int to;
 
-	bench_options(&o, argc, argv, "small [-e manual|threaded|stays] [-p PROVIDER] [-s BYTES] "
+	bench_options(&o, argc, argv, "small [-e manual|threaded|threads|stays] [-p PROVIDER] [-s BYTES] "
 		      "[-w WINDOW] [-t SECONDS]");
 	us = bench_memory(SAMPLES_MAX * sizeof(*us));
 	bytes = bench_memory(o.bytes);
-	to = bench_pair(is(&o, "stays") ? pour : echo, &o, &pid);
+	to = bench_pair(is(&o, "stays") ? pour : is(&o, "threads") ? answer_all : echo, &o, &pid);
+	if (is(&o, "threads")) {
+		ask_all(to, &o, us);
+		kill(pid, SIGKILL);
+		return 0;
+	}
 	node = join(to, &o, &peer);
 	if (is(&o, "stays")) {
 		count = count_all(node, peer, o.seconds);
