@@ -34,6 +34,7 @@ struct held {
 	struct weft_op *op;
 	struct wf_staying_receive *receive;
 	const struct wf_staying_send *send;
+	const uint8_t *data; /* a closed node tells of no tensor */
 	uint64_t until_ns;
 };
 
@@ -447,18 +448,16 @@ static void let_go(const struct held *h)
 {
 	struct wf_staying_receive *r = h->receive;
 	unsigned node = r->channel->receiver;
-	const struct weft_tensor *t = weft_op_tensor(h->op, NULL);
-	const uint8_t *data = t->data;
 
-	if (data && (r->allocs || !is_of_the_past(node, r->life))) {
-		if (!is_whole(h->send, data))
+	if (h->data && (r->allocs || !is_of_the_past(node, r->life))) {
+		if (!is_whole(h->send, h->data))
 			wrong_send(h->send, "has changed where it was received");
 		if (!r->allocs && h->send->seed % 4 == 0)
 			weft_free(wf_world_node(node), weft_op_take(h->op));
 	}
 	weft_op_free(h->op);
-	if (data && r->allocs)
-		take_memory_back(data);
+	if (h->data && r->allocs)
+		take_memory_back(h->data);
 	r->held--;
 	event_ns = wf_clock_now();
 }
@@ -469,6 +468,7 @@ static void hold(struct wf_staying_receive *r, const struct wf_staying_send *s, 
 		.op = op,
 		.receive = r,
 		.send = s,
+		.data = weft_op_tensor(op, NULL)->data,
 		.until_ns = wf_clock_now() + (r->hold_ns ? s->seed % r->hold_ns : 0),
 	};
 
