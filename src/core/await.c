@@ -44,7 +44,7 @@ static int sleep_until(struct wf_worker *worker, bool (*over)(void *ctx), void *
 	struct wait wait = { .over = over, .ctx = ctx };
 	struct weft_node *node = worker->node;
 	uint64_t stall_ns = worker->engine.options.stall_ns;
-	uint64_t now = wf_clock_now();
+	uint64_t began = wf_clock_now(), now = began;
 	int err = wf_thread_cond_init(&wait.woken);
 	bool ended;
 
@@ -66,6 +66,7 @@ static int sleep_until(struct wf_worker *worker, bool (*over)(void *ctx), void *
 	}
 	atomic_fetch_sub(&node->waiting, 1);
 	wf_list_remove(&wait.node);
+	wf_turn_slept(worker, now - began);
 	pthread_mutex_unlock(&node->lock);
 	pthread_cond_destroy(&wait.woken);
 	return ended ? 0 : -ETIMEDOUT;

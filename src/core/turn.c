@@ -7,8 +7,6 @@
 #include "core/worker.h"
 #include "util/clock.h"
 
-#define ASK_NS (50 * WF_NS_PER_US) /* a turn takes less, unless the thread is busy */
-
 /* Leave the loop of @worker to its thread, which may wait for this one to come back if it @may. */
 static void give(struct wf_worker *worker, bool may)
 {
@@ -64,13 +62,30 @@ struct visit {
 	bool ended; /* @over says so */
 };
 
+/* Returns how long guests ask for the loop of @worker before they sleep. */
+static uint64_t ask_ns(const struct wf_worker *worker)
+{
+	return WF_MAX(worker->engine.loop.spin.least_ns,
+		      atomic_load_explicit(&worker->ask_ns, memory_order_relaxed));
+}
+
+void wf_turn_slept(struct wf_worker *worker, uint64_t slept_ns)
+{
+	struct wf_spin spin = wf_spin(worker->engine.loop.spin.least_ns);
+
+	spin.limit_ns = ask_ns(worker);
+	wf_spin_slept(&spin, slept_ns);
+	atomic_store_explicit(&worker->ask_ns, spin.limit_ns, memory_order_relaxed);
+}
+
 /*
- * Take the baton of @worker, for which its thread is asked for ASK_NS, or until @v is over, which
+ * Take the baton of @worker, for which its thread is asked for a while, or until @v is over, which
  * another guest may bring about.
  */
 static bool take(struct wf_worker *worker, struct visit *v)
 {
 	uint64_t came_ns = wf_clock_now();
+	uint64_t most_ns = WF_MIN(came_ns + ask_ns(worker), v->until_ns);
 
 	if (wf_baton_take(&worker->baton, came_ns))
 		return true;
@@ -79,14 +94,13 @@ static bool take(struct wf_worker *worker, struct visit *v)
 		wf_baton_ask(&worker->baton, true);
 		/* The worker's thread may be waiting for this very core. */
 		sched_yield();
-		v->ended = v->over(v->ctx);
-		if (v->ended)
-			break;
 		if (wf_baton_take(&worker->baton, came_ns))
 			return true;
-	} while (wf_clock_now() < WF_MIN(came_ns + ASK_NS, v->until_ns));
+		v->ended = v->over(v->ctx);
+	} while (!v->ended && wf_clock_now() < most_ns);
 	wf_baton_ask(&worker->baton, false);
-	return false;
+	/* The worker's thread may just have let go, and would wait for a guest in vain. */
+	return wf_baton_take(&worker->baton, came_ns);
 }
 
 bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,

@@ -22,6 +22,9 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 		   uint64_t until_ns);
 
+/* Note that a thread has slept for @slept_ns after a visit in vain.  Threads: any. */
+void wf_turn_slept(struct wf_worker *worker, uint64_t slept_ns);
+
 /*
  * Have the loop of a manual worker to oneself, once another thread that begins an operation there
  * is through.  Threads: any, in no callback.

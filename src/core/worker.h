@@ -50,6 +50,7 @@ struct wf_worker {
 	_Atomic uintptr_t driver; /* the thread that has the loop, but for a guest; 0: none */
 	struct wf_baton baton;    /* the right to turn the loop of a threaded node */
 	_Atomic uintptr_t guest;  /* thread that turns the loop in the place of @thread; 0: none */
+	_Atomic uint64_t ask_ns;  /* guests ask so long for the loop, or as WEFT_SPIN says if longer */
 	uint64_t turned_ns;       /* a guest's last turn; for who has the baton */
 	unsigned ended_count;     /* operations that ended in this turn */
 	/* For operations that callbacks of @thread make, and nobody else: */
