@@ -107,7 +107,7 @@ static void the_end_of_one_wait_wakes_no_other_thread(void **state)
 	}
 	end(&first);
 	end(&second);
-	/* It looks once when it was woken, and the system may wake it for nothing. */
+	/* A thread looks once when it was woken, and the system may wake it for nothing. */
 	assert_in_range(second.own_looks - looks, 1, WAKES / 4);
 }
 
