@@ -78,11 +78,10 @@ void wf_baton_leave(struct wf_baton *b)
 void wf_baton_yield(struct wf_baton *b)
 {
 	pthread_mutex_lock(&b->lock);
-	if (atomic_exchange(&b->wanted, false)) {
-		b->promised = true;
-		b->holder = WF_BATON_FREE;
-		take(b);
-	}
+	/* Freed first: a guest that takes back what it has asked for looks at the holder then. */
+	b->holder = WF_BATON_FREE;
+	b->promised = atomic_exchange(&b->wanted, false);
+	take(b);
 	pthread_mutex_unlock(&b->lock);
 }
 

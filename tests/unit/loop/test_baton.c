@@ -80,6 +80,34 @@ static void a_guest_that_asks_gets_the_baton_of_a_resident_that_spins(void **sta
 	assert_int_equal(pthread_join(resident, NULL), 0);
 }
 
+/* The resident lets go for a guest that gives up just then, or the guest sees that it has. */
+static void a_guest_that_gives_up_leaves_no_baton_that_is_promised_to_nobody(void **state)
+{
+	_Atomic bool over = false;
+	pthread_t resident;
+
+	(void)state;
+	assert_int_equal(pthread_create(&resident, NULL, spin, &over), 0);
+	while (atomic_load(&baton.holder) != WF_BATON_RESIDENT)
+		;
+	for (int i = 0; i < 1000000; i++) {
+		bool promised;
+
+		wf_baton_ask(&baton, true);
+		wf_baton_ask(&baton, false);
+		if (wf_baton_take(&baton, wf_clock_now())) {
+			(void)wf_baton_give(&baton, wf_clock_now(), false);
+			continue;
+		}
+		pthread_mutex_lock(&baton.lock);
+		promised = baton.promised;
+		pthread_mutex_unlock(&baton.lock);
+		assert_false(promised);
+	}
+	atomic_store(&over, true);
+	assert_int_equal(pthread_join(resident, NULL), 0);
+}
+
 static void a_guest_that_comes_back_is_expected(void **state)
 {
 	(void)state;
@@ -119,6 +147,9 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_guest_that_asks_gets_the_baton_of_a_resident_that_spins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_guest_that_gives_up_leaves_no_baton_that_is_promised_to_nobody, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(a_guest_that_comes_back_is_expected, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_resident_takes_over_from_a_guest_that_stays_away,
