@@ -295,9 +295,13 @@ static void let_others_run(struct wf_loop *l)
 
 bool wf_loop_spin(struct wf_loop *l)
 {
-	if (wf_loop_poll(l))
+	int count = wf_loop_poll(l);
+
+	if (l->forked)
+		return false;
+	if (count)
 		return true;
-	if (l->forked || l->now_ns - l->busy_ns >= l->spin.limit_ns)
+	if (l->now_ns - l->busy_ns >= l->spin.limit_ns)
 		return false;
 	let_others_run(l);
 	return true;

@@ -469,6 +469,16 @@ static void a_forked_child_tells_nothing_more_and_waits_no_more(void **state)
 	assert_int_equal(wf_loop_fd(&loop), -1);
 }
 
+static void a_child_that_a_guest_forks_does_not_turn_the_loop_again(void **state)
+{
+	struct wf_loop_notice fork = { .run = be_forked };
+
+	(void)state;
+	wf_loop_defer(&loop, &fork);
+	assert_false(wf_loop_spin(&loop));
+	assert_string_equal(turns(), "begin send poll fork ");
+}
+
 #define ON_ONE_OF_ITS_OWN(test) cmocka_unit_test_setup_teardown(test, open_loop, close_loop)
 
 int main(void)
@@ -495,6 +505,7 @@ int main(void)
 		ON_ONE_OF_ITS_OWN(a_program_that_sleeps_on_the_descriptor_is_woken_for_a_timer),
 		ON_ONE_OF_ITS_OWN(a_client_hears_of_a_clock_that_stood_still_for_10_ms),
 		ON_ONE_OF_ITS_OWN(a_forked_child_tells_nothing_more_and_waits_no_more),
+		ON_ONE_OF_ITS_OWN(a_child_that_a_guest_forks_does_not_turn_the_loop_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
