@@ -66,7 +66,8 @@ static int sleep_until(struct wf_worker *worker, bool (*over)(void *ctx), void *
 	}
 	atomic_fetch_sub(&node->waiting, 1);
 	wf_list_remove(&wait.node);
-	wf_turn_slept(worker, now - began);
+	if (ended && now > began)
+		wf_turn_slept(worker, now - began);
 	pthread_mutex_unlock(&node->lock);
 	pthread_cond_destroy(&wait.woken);
 	return ended ? 0 : -ETIMEDOUT;

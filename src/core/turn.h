@@ -16,13 +16,14 @@ void wf_turn_run(struct wf_worker *worker, struct wf_loop_task *task, uint64_t n
 
 /*
  * Turn the loop of a threaded worker in the place of its thread, until @over says so, @until_ns has
- * passed, or it is time to sleep.  Returns whether @over has said so; false also where the worker's
- * thread is busy, or several share the node.  Threads: any, in no callback.
+ * passed, or it is time to sleep.  Returns whether @over has said so, as it may for what another
+ * thread has done where this one can't have the loop; several workers are left to their threads.
+ * Threads: any, in no callback.
  */
 bool wf_turn_visit(struct wf_worker *worker, bool (*over)(void *ctx), void *ctx,
 		   uint64_t until_ns);
 
-/* Note that a thread has slept for @slept_ns after a visit in vain.  Threads: any. */
+/* Note that what a thread waited for has come after a sleep of @slept_ns.  Threads: any. */
 void wf_turn_slept(struct wf_worker *worker, uint64_t slept_ns);
 
 /*

@@ -9,8 +9,10 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "core/await.h"
 #include "core/node.h"
 #include "core/turn.h"
 #include "util/clock.h"
@@ -159,6 +161,24 @@ static void guests_ask_for_longer_after_short_sleeps_and_less_after_long_ones(vo
 	assert_int_equal(worker->ask_ns, least_ns);
 }
 
+static bool comes_never(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+static void a_wait_in_vain_does_not_count_as_a_short_sleep(void **state)
+{
+	struct wf_worker *worker = &node->workers[0];
+
+	(void)state;
+	assert_int_equal(wf_await_that(worker, comes_never, NULL, wf_clock_now()), -ETIMEDOUT);
+	assert_int_equal(wf_await_that(worker, comes_never, NULL,
+				       wf_clock_now() + WF_NS_PER_MS / 20),
+			 -ETIMEDOUT);
+	assert_int_equal(worker->ask_ns, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +195,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			guests_ask_for_longer_after_short_sleeps_and_less_after_long_ones, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(a_wait_in_vain_does_not_count_as_a_short_sleep,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
