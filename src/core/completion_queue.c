@@ -122,6 +122,9 @@ void wf_completion_queue_close(struct weft_queue *queue)
 void wf_completion_queue_leave(struct weft_node *node)
 {
 	atomic_store(&node->queues.leaving, true);
+	/* The owner of a manual node may be asleep in its loop. */
+	if (node->manual && atomic_load(&node->queues.visitors))
+		wf_worker_interrupt(&node->workers[0]);
 	while (atomic_load(&node->queues.visitors))
 		sched_yield();
 }
@@ -260,22 +263,29 @@ static bool is_over(void *ctx)
 }
 
 /*
- * Turn the loop of a threaded node meanwhile, if that can be had; the lock is let go for that time.
- * A node that closes waits for its visitors.
+ * Turn the loop meanwhile, that of a threaded node if it can be had; the lock is let go for that
+ * time.  A node that closes waits for its visitors.  Returns whether the caller is to look again
+ * before it sleeps: it has driven a manual node, or a callback has forked it.
  */
-static void visit(struct weft_queue *queue, uint64_t until_ns)
+static bool visit(struct weft_queue *queue, uint64_t until_ns)
 {
 	struct weft_node *node = queue->owner;
+	bool open;
 
 	atomic_fetch_add(&node->queues.visitors, 1);
-	if (!atomic_load(&node->queues.leaving)) {
+	open = !atomic_load(&node->queues.leaving);
+	if (open) {
 		pthread_mutex_unlock(&queue->lock);
-		(void)wf_turn_visit(&node->workers[0], is_over, queue, until_ns);
+		if (queue->manual)
+			wf_turn_until(&node->workers[0], until_ns);
+		else
+			(void)wf_turn_visit(&node->workers[0], is_over, queue, until_ns);
 		if (atomic_load(&queue->forked))
-			return;
+			return true;
 		pthread_mutex_lock(&queue->lock);
 	}
 	atomic_fetch_sub(&node->queues.visitors, 1); /* the node may be gone from here on */
+	return open && queue->manual;
 }
 
 static void sleep_until(struct weft_queue *queue, uint64_t until_ns)
@@ -291,25 +301,19 @@ static void sleep_until(struct weft_queue *queue, uint64_t until_ns)
 }
 
 /*
- * Let operations end, or wait for another thread that does, and let the lock go.  In a child that a
- * callback forked meanwhile the lock may be held for ever.
+ * Let operations end, or wait for another thread that does; the lock is let go meanwhile.  In a
+ * child that a callback has forked it may be held for ever, and is not taken again.
  */
 static void let_come(struct weft_queue *queue, uint64_t until_ns)
 {
-	struct wf_worker *worker = &queue->owner->workers[0];
+	const struct wf_worker *worker = &queue->owner->workers[0];
+	bool visits = !queue->closing &&
+		      (!queue->manual || pthread_equal(worker->thread, pthread_self()));
 
-	if (queue->manual && !queue->closing && pthread_equal(worker->thread, pthread_self())) {
-		pthread_mutex_unlock(&queue->lock);
-		wf_turn_until(worker, until_ns);
-		return;
-	}
-	if (!queue->manual && !queue->closing)
-		visit(queue, until_ns);
-	if (atomic_load(&queue->forked))
+	if (visits && visit(queue, until_ns))
 		return;
 	if (queue->owner && wf_list_empty(&queue->ended))
 		sleep_until(queue, until_ns);
-	pthread_mutex_unlock(&queue->lock);
 }
 
 int wf_completion_queue_check(const struct weft_queue *queue)
@@ -332,19 +336,17 @@ static int check_wait(const struct weft_queue *queue)
 int wf_completion_queue_next(struct weft_queue *queue, struct weft_op **ops, size_t max,
 			     uint64_t until_ns)
 {
+	int count, err = wf_completion_queue_check(queue);
 	bool late = false;
-	int count, err;
 
-	for (;;) {
+	if (err)
+		return err;
+	pthread_mutex_lock(&queue->lock);
+	while (!(count = take(queue, ops, max)) && !late && !(err = check_wait(queue))) {
+		let_come(queue, until_ns);
 		err = wf_completion_queue_check(queue);
 		if (err)
 			return err;
-		pthread_mutex_lock(&queue->lock);
-		count = take(queue, ops, max);
-		err = count || late ? 0 : check_wait(queue);
-		if (count || late || err)
-			break;
-		let_come(queue, until_ns);
 		late = wf_clock_now() >= until_ns;
 	}
 	pthread_mutex_unlock(&queue->lock);

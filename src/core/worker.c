@@ -323,10 +323,15 @@ static void stop(struct wf_loop_task *task)
 	WF_CONTAINER(task, struct wf_worker, stop_task)->stop = true;
 }
 
-void wf_worker_stop(struct wf_worker *worker)
+void wf_worker_interrupt(struct wf_worker *worker)
 {
 	worker->stop_task.run = stop;
 	wf_loop_submit(&worker->engine.loop, &worker->stop_task);
+}
+
+void wf_worker_stop(struct wf_worker *worker)
+{
+	wf_worker_interrupt(worker);
 	pthread_join(worker->thread, NULL);
 }
 

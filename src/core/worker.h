@@ -87,6 +87,8 @@ int wf_worker_open(struct wf_worker *worker, struct wf_engine_config *config, st
 
 /* Start the thread that drives @worker, unless its node is manual. */
 int wf_worker_start(struct wf_worker *worker);
+/* End the wait of whoever turns @worker's loop, once, before the worker ends. */
+void wf_worker_interrupt(struct wf_worker *worker);
 /* Stop and join the thread that drives @worker. */
 void wf_worker_stop(struct wf_worker *worker);
 

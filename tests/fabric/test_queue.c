@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pair.h"
 
@@ -278,6 +279,42 @@ static void threads_share_a_queue_and_closing_the_node_ends_their_waits(void **s
 	assert_int_equal(weft_node_close(there), 0);
 }
 
+/* Open a manual node, and drive it until another thread has closed it. */
+static void *drive(void *opened)
+{
+	struct weft_op *op;
+
+	open_nodes(WEFT_MANUAL);
+	begin(0, NULL); /* which the closing node ends */
+	pthread_barrier_wait(opened);
+	if (weft_queue_next(queue, &op, 1, PAIR_LIMIT_NS) != 1 ||
+	    weft_op_status(op) != WEFT_CANCELLED)
+		return NULL;
+	weft_op_free(op);
+	return (void *)(intptr_t)weft_queue_next(queue, &op, 1, PAIR_LIMIT_NS);
+}
+
+static void closing_a_manual_node_ends_the_wait_of_the_thread_that_drives_it(void **state)
+{
+	pthread_barrier_t opened;
+	pthread_t driver;
+	void *rc;
+
+	(void)state;
+	assert_int_equal(pthread_barrier_init(&opened, NULL, 2), 0);
+	assert_int_equal(pthread_create(&driver, NULL, drive, &opened), 0);
+	pthread_barrier_wait(&opened);
+	/* The driver is likely to sleep in its loop by now; the test holds where it does not. */
+	usleep(50000);
+	weft_peer_close(peer);
+	assert_int_equal(weft_node_close(here), 0);
+	assert_int_equal(pthread_join(driver, &rc), 0);
+	assert_int_equal((intptr_t)rc, -ECANCELED);
+	weft_queue_close(queue);
+	assert_int_equal(weft_node_close(there), 0);
+	pthread_barrier_destroy(&opened);
+}
+
 /* Operations that have ended, of which one thread holds a part. */
 struct holder {
 	struct weft_op *ops[HELD];
@@ -506,6 +543,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_descriptor_asked_for_late_knows_of_what_lies_there),
 		cmocka_unit_test(nothing_comes_before_its_time_has_passed),
 		cmocka_unit_test(threads_share_a_queue_and_closing_the_node_ends_their_waits),
+		cmocka_unit_test(closing_a_manual_node_ends_the_wait_of_the_thread_that_drives_it),
 		cmocka_unit_test(threads_free_what_they_hold_while_the_node_closes),
 		cmocka_unit_test(a_thread_that_waits_for_a_queue_does_the_work_of_the_worker),
 		cmocka_unit_test(operations_of_a_closed_queue_go_on),
