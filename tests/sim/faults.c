@@ -87,6 +87,7 @@ static unsigned spell_count;
 static struct node nodes[WF_WORLD_NODES_MAX];
 static unsigned samples[WF_FAULTS];
 static uint64_t memory_failed; /* as last looked at */
+static bool keys_differ;       /* a node had no memory for the new key */
 static struct {
 	bool struck;
 	unsigned node, other;
@@ -345,6 +346,7 @@ static void rekey(const struct spell *s, bool end)
 
 		if (late == end && !nodes[i].killed && !nodes[i].left)
 			err = weft_node_rekey(wf_world_node(i));
+		keys_differ |= err == -ENOMEM;
 		if (err && err != -ENOMEM)
 			fail_msg("node %u: %s", i, weft_error());
 	}
@@ -526,6 +528,7 @@ void wf_faults_plan(const struct wf_faults_config *given)
 {
 	config = *given;
 	spell_count = 0;
+	keys_differ = false;
 	memset(nodes, 0, sizeof(nodes));
 	memset(samples, 0, sizeof(samples));
 	memset(struck, 0, sizeof(struck));
@@ -577,6 +580,11 @@ bool wf_faults_has(enum wf_fault fault)
 		if (spells[i].fault == fault)
 			return true;
 	return false;
+}
+
+bool wf_faults_keys_differ(void)
+{
+	return keys_differ;
 }
 
 uint64_t wf_faults_run(void)

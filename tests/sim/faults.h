@@ -34,6 +34,9 @@ void wf_faults_plan_tamper(void);
 /* Does the plan have faults of that kind? */
 bool wf_faults_has(enum wf_fault fault);
 
+/* Has a node kept an old key, for lack of memory, that others refuse after its grace? */
+bool wf_faults_keys_differ(void);
+
 /* Begin and end faults that are due.  Returns when the next is. */
 uint64_t wf_faults_run(void);
 

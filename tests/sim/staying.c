@@ -535,6 +535,8 @@ static bool has_reason(const struct wf_staying_receive *r)
 		return r->limit_ns && f->ended_ns >= f->started_ns + r->limit_ns;
 	case WEFT_UNAVAILABLE:
 		return ch->from != ch->receiver && !checks->harmless;
+	case WEFT_UNAUTHENTICATED:
+		return ch->from != ch->receiver && wf_faults_keys_differ();
 	case WEFT_RESOURCE_EXHAUSTED:
 		return wf_faults_has(WF_FAULT_MEMORY);
 	default:
