@@ -13,11 +13,13 @@ static void cant_know(struct wf_server_call *s, const char *text)
 	(void)wf_reply_submit(s, WEFT_UNAVAILABLE, text, NULL);
 }
 
-/* Copy a block like @from, if it has any bytes.  -ENOMEM. */
+/* Set *@block, which an interceptor may have set, to a copy of @from.  -ENOMEM. */
 static int copy_block(const uint8_t *from, uint32_t bytes, struct wf_reply_block *block)
 {
 	uint8_t *copy;
 
+	free(block->at);
+	*block = (struct wf_reply_block){ 0 };
 	if (!bytes)
 		return 0;
 	copy = malloc(bytes);

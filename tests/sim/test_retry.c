@@ -60,11 +60,25 @@ static unsigned refusals;
 static char attempts_said[16];
 static unsigned cancels; /* that handlers were told of */
 static bool attaches;    /* something to each reply */
+static unsigned admitted; /* attempts */
+static bool adds; /* to each answer, the number of the attempt, and details but for the first */
 
 static void note_cancel(void *arg)
 {
 	(void)arg;
 	cancels++;
+}
+
+static void add(struct weft_served *call)
+{
+	char number[8];
+	const struct weft_metadata pair = { "attempt", number, 1 };
+
+	(void)snprintf(number, sizeof(number), "%u", ++admitted);
+	assert_int_equal(weft_served_set_initial(call, &pair, 1), 0);
+	assert_int_equal(weft_served_set_trailing(call, &pair, 1), 0);
+	if (admitted > 1)
+		assert_int_equal(weft_served_set_details(call, number, 1), 0);
 }
 
 static enum weft_status admit(void *arg, struct weft_served *call, const char *service,
@@ -85,6 +99,8 @@ static enum weft_status admit(void *arg, struct weft_served *call, const char *s
 	weft_served_on_cancel(call, note_cancel, NULL);
 	if (attaches)
 		assert_int_equal(weft_served_attach(call, &tensor, NULL, NULL), 0);
+	if (adds)
+		add(call);
 	if (!refusals)
 		return WEFT_OK;
 	refusals--;
@@ -100,7 +116,8 @@ static void open_world(enum wf_world_shape shape)
 	wf_world_fill(source, sizeof(source), 1);
 	failures = refusals = cancels = 0;
 	memset(handled, 0, sizeof(handled));
-	attaches = false;
+	admitted = 0;
+	attaches = adds = false;
 	answer_ns = 0;
 	wf_world_open(shape, 1, NULL);
 	wf_world_intercept(guards);
@@ -437,6 +454,38 @@ static void a_reply_that_was_lost_is_given_to_the_next_attempt(void **state)
 		wf_flight_free(&f, 1);
 		wf_world_end();
 	}
+}
+
+static void assert_first(const struct weft_metadata *pairs, size_t count)
+{
+	assert_int_equal(count, 1);
+	assert_string_equal(pairs->key, "attempt");
+	assert_string_equal(pairs->value, "1");
+}
+
+static void a_repeated_answer_drops_what_interceptors_add(void **state)
+{
+	struct weft_retry retry = policy_of(9, UNAVAILABLE, false);
+	const struct weft_metadata *pairs;
+	struct wf_flight f;
+	size_t count;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	adds = true;
+	begin_and_part(&f, &retry, 10, 100 * MS);
+	wf_world_pass(S);
+	wf_world_part(0, 1, false);
+	land(&f, WEFT_OK);
+	assert_int_equal(wf_world_served(1), 1);
+	assert_int_equal(admitted, 2);
+	pairs = weft_call_initial(f.op, &count);
+	assert_first(pairs, count);
+	pairs = weft_call_trailing(f.op, &count);
+	assert_first(pairs, count);
+	assert_null(weft_call_details(f.op, &count));
+	wf_flight_free(&f, 1);
+	wf_world_end();
 }
 
 static void a_failure_that_was_lost_is_told_to_the_next_attempt(void **state)
@@ -982,6 +1031,7 @@ int main(void)
 		cmocka_unit_test(a_node_closes_between_two_attempts),
 		cmocka_unit_test(a_dump_names_the_attempt_that_comes),
 		cmocka_unit_test(a_reply_that_was_lost_is_given_to_the_next_attempt),
+		cmocka_unit_test(a_repeated_answer_drops_what_interceptors_add),
 		cmocka_unit_test(a_failure_that_was_lost_is_told_to_the_next_attempt),
 		cmocka_unit_test(a_handler_that_still_runs_answers_the_next_attempt),
 		cmocka_unit_test(a_cancel_reaches_the_handler_that_an_earlier_attempt_has_begun),
