@@ -328,14 +328,22 @@ static void reply_pulled(struct wf_pull *pull, const struct wf_error *e)
 		reply_whole(call);
 }
 
-/* Take memory for the reply, held as messages are.  -ENOBUFS, -ENOMEM. */
+/* -ENOBUFS: the reply is longer than the call takes. */
+static int check_length(const struct wf_call *call, struct wf_error *e)
+{
+	uint64_t bytes = call->record.body.bytes;
+
+	if (bytes <= call->bytes_max)
+		return 0;
+	return wf_error_set(e, -ENOBUFS, "the reply of %llu bytes is over the limit of %llu",
+			    (unsigned long long)bytes, (unsigned long long)call->bytes_max);
+}
+
+/* Take memory for the reply, held as messages are.  -ENOMEM. */
 static int find_memory(struct wf_call *call, struct wf_error *e)
 {
 	uint64_t bytes = call->record.body.bytes;
 
-	if (bytes > call->bytes_max)
-		return wf_error_set(e, -ENOBUFS, "the reply of %llu bytes is over the limit of %llu",
-				    (unsigned long long)bytes, (unsigned long long)call->bytes_max);
 	if (bytes && wf_buffer_take(&call->reply, &call->calls->transfer->engine->pool, bytes))
 		return wf_error_set(e, -ENOMEM, "no memory for a reply of %llu bytes",
 				    (unsigned long long)bytes);
@@ -501,9 +509,9 @@ static int take_reply(void *ctx, struct wf_link *link, const struct wf_record *r
 	}
 	wf_path_come(link, &r.body, &call->reply_path);
 	call->reply_path.matched_ns = link->engine->loop.now_ns;
-	if (wf_terms_body(&call->terms, link, &r.body, &e)) {
+	if (wf_terms_body(&call->terms, link, &r.body, &e) || check_length(call, &e)) {
 		if (answer)
-			wf_answer_pulled(answer, link, WEFT_FAILED_PRECONDITION);
+			wf_answer_pulled(answer, link, wf_status_of(e.code));
 		end_replied(call, &e, NULL);
 	} else if (answer) {
 		pull_reply(call, link, answer);

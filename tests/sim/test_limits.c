@@ -102,10 +102,13 @@ static void note_answer(const ProtobufCMessage *answer, void *arg)
 	f->closures++;
 }
 
-static void call_with(struct wf_flight *f, unsigned from, uint8_t tag, size_t bytes,
-		      uint64_t timeout_ns)
+/* Call with a limit of the reply; 0: the default. */
+static void call_within(struct wf_flight *f, unsigned from, uint8_t tag, size_t bytes,
+			uint64_t timeout_ns, uint64_t reply_bytes_max)
 {
-	struct weft_call_options options = { .size = sizeof(options) };
+	struct weft_call_options options = {
+		.size = sizeof(options), .message_bytes_max = reply_bytes_max,
+	};
 	Sim__Bytes request = SIM__BYTES__INIT;
 	ProtobufCService *service;
 
@@ -116,6 +119,12 @@ static void call_with(struct wf_flight *f, unsigned from, uint8_t tag, size_t by
 	assert_int_equal(weft_call_open(stubs[from], &options, &service, &f->op), 0);
 	/* What protoc-c made insists on the name that it knows. */
 	service->invoke(service, 0, &request.base, note_answer, f);
+}
+
+static void call_with(struct wf_flight *f, unsigned from, uint8_t tag, size_t bytes,
+		      uint64_t timeout_ns)
+{
+	call_within(f, from, tag, bytes, timeout_ns, 0);
 }
 
 /* And it has come before the next one is made. */
@@ -522,6 +531,34 @@ static void a_message_above_the_limit_fails_its_call(void **state)
 	close_world();
 }
 
+static void a_reply_above_the_limit_fails_its_call(void **state)
+{
+	static const size_t limits[] = { 1000, BIG }; /* eager, pulled */
+	Sim__Bytes answer = SIM__BYTES__INIT;
+	struct wf_flight f;
+
+	(void)state;
+	open_world(1, 1, (struct weft_serve_options){ 0 });
+	for (unsigned i = 0; i < 2 * WF_COUNT(limits); i++) {
+		size_t most = limits[i / 2], above = i % 2;
+
+		answer.body.data = big;
+		answer.body.len = most;
+		answer.body.len -= protobuf_c_message_get_packed_size(&answer.base) - most;
+		answer.body.len += above;
+		assert_int_equal(protobuf_c_message_get_packed_size(&answer.base), most + above);
+		call_within(&f, 1, 0, 1, S, most);
+		await_begun(i + 1);
+		begun[i].closure(&answer, begun[i].data);
+		wf_flight_land(&f, 1, S);
+		assert_int_equal(f.status, above ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK);
+		assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_YES);
+		assert_true(!above || strstr(weft_op_message(f.op), "is over the limit of "));
+		wf_flight_free(&f, 1);
+	}
+	close_world();
+}
+
 static void a_dump_says_what_a_call_waits_for(void **state)
 {
 	struct weft_serve_options options = { .calls_max = 1, .calls_per_peer = 1, .queue_max = 5 };
@@ -634,6 +671,7 @@ int main(void)
 		cmocka_unit_test(a_stream_is_one_call),
 		cmocka_unit_test(a_call_may_wait_with_tensors),
 		cmocka_unit_test(a_message_above_the_limit_fails_its_call),
+		cmocka_unit_test(a_reply_above_the_limit_fails_its_call),
 		cmocka_unit_test(a_dump_says_what_a_call_waits_for),
 		cmocka_unit_test(a_node_may_close_while_calls_wait),
 		cmocka_unit_test(calls_that_wait_are_served_while_the_node_drains),
