@@ -455,9 +455,11 @@ static bool enter(struct wf_server_call *s, const struct wf_record_call *c)
 		wf_reply_fail(s, WEFT_RESOURCE_EXHAUSTED, e.text);
 		return false;
 	}
-	/* A known attempt takes no place of its own. */
-	if (s->again.request_id && wf_dedup_is_known(s))
+	/* A known attempt takes no place, so it begins no handler once the earlier one's reply goes. */
+	if (s->again.request_id && wf_dedup_is_known(s)) {
+		s->again.earlier = WF_DEDUP_HERE;
 		return true;
+	}
 	err = wf_limit_enter(&s->service->limit, &s->serving->turns, s->link, &s->ticket, &e);
 	if (err && err != -EINPROGRESS) {
 		wf_error_within(&e, "service %s", s->service->name);

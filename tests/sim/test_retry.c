@@ -144,8 +144,8 @@ static void answered(const Sim__Bytes *answer, void *arg)
 			  !memcmp(answer->body.data, f->request, f->request_bytes));
 }
 
-static void begin_at(unsigned to, struct wf_flight *f, const struct weft_retry *retry, size_t bytes,
-		     uint64_t timeout_ns)
+static void begin_from(unsigned from, unsigned to, struct wf_flight *f,
+		       const struct weft_retry *retry, size_t bytes, uint64_t timeout_ns)
 {
 	struct weft_call_options options = { .size = sizeof(options), .retry = retry };
 	Sim__Bytes question = SIM__BYTES__INIT;
@@ -156,8 +156,14 @@ static void begin_at(unsigned to, struct wf_flight *f, const struct weft_retry *
 	f->request_bytes = bytes;
 	question.body.data = source;
 	question.body.len = bytes;
-	assert_int_equal(weft_call_open(wf_world_stub(0, to), &options, &service, &f->op), 0);
+	assert_int_equal(weft_call_open(wf_world_stub(from, to), &options, &service, &f->op), 0);
 	sim__mirror__reflect(service, &question, answered, f);
+}
+
+static void begin_at(unsigned to, struct wf_flight *f, const struct weft_retry *retry, size_t bytes,
+		     uint64_t timeout_ns)
+{
+	begin_from(0, to, f, retry, bytes, timeout_ns);
 }
 
 static void begin(struct wf_flight *f, const struct weft_retry *retry, size_t bytes,
@@ -842,6 +848,46 @@ static void an_attempt_takes_no_place_beside_the_handler_that_it_joins(void **st
 	wf_world_end();
 }
 
+/* The attempts of a call that may be handled twice do not say that there were earlier ones. */
+static void an_attempt_begins_no_handler_when_the_reply_goes_while_its_request_comes(void **state)
+{
+	const struct weft_serve_options limits = { .size = sizeof(limits), .calls_max = 1 };
+	struct weft_retry retry = policy_of(9, UNAVAILABLE, true);
+	struct wf_flight f, other;
+
+	(void)state;
+	wf_world_set_limits(&limits);
+	for (unsigned drains = 0; drains < 2; drains++) {
+		open_world(WF_WORLD_CONNECTED);
+		wf_world_add();
+		begin_and_part(&f, &retry, BIG, 100 * MS);
+		wf_world_pass(S);
+		wf_world_part(0, 1, false);
+		while (!wf_world_count(1).served)
+			wf_world_step();
+		wf_world_hold_way(0, 1, true);
+		answer_ns = 0;
+		fill_window(30, BIG);
+		answer_ns = S;
+		begin_from(2, 1, &other, NULL, 10, 20 * S);
+		wf_world_pass(WAY_NS);
+		assert_int_equal(wf_world_served(1), 1 + 30 + 1);
+		assert_int_equal(wf_world_count(1).served, 2);
+		if (drains)
+			assert_int_equal(weft_node_drain(wf_world_node(1), 0), -ETIMEDOUT);
+
+		wf_world_hold_way(0, 1, false);
+		land(&f, drains ? WEFT_UNAVAILABLE : WEFT_RESOURCE_EXHAUSTED);
+
+		assert_int_equal(wf_world_served(1), 1 + 30 + 1);
+		assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_MAYBE);
+		land(&other, WEFT_OK);
+		wf_flight_free(&f, 1);
+		wf_flight_free(&other, 1);
+		wf_world_end();
+	}
+}
+
 /* The place of a server that drains is taken by another. */
 static void an_attempt_finds_the_server_that_comes_after_one_that_drains(void **state)
 {
@@ -1045,6 +1091,8 @@ int main(void)
 		cmocka_unit_test(a_caller_comes_back_to_the_worker_that_knows_his_request),
 		cmocka_unit_test(an_attempt_that_moves_says_once_how_many_came_before),
 		cmocka_unit_test(an_attempt_takes_no_place_beside_the_handler_that_it_joins),
+		cmocka_unit_test(
+			an_attempt_begins_no_handler_when_the_reply_goes_while_its_request_comes),
 		cmocka_unit_test(an_attempt_finds_the_server_that_comes_after_one_that_drains),
 		cmocka_unit_test(an_attempt_finds_its_handler_at_a_server_that_drains),
 		cmocka_unit_test(a_dump_counts_the_replies_that_are_kept),
