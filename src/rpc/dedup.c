@@ -86,8 +86,9 @@ bool wf_dedup_is_first(struct wf_server_call *s)
 		cant_know(s, "this node has started anew since an earlier attempt");
 		return false;
 	}
-	if (s->again.earlier == WF_DEDUP_HERE &&
-	    wf_reply_cache_had(replies, caller_of(s), s->again.request_id)) {
+	if (s->again.earlier == WF_DEDUP_KNOWN ||
+	    (s->again.earlier == WF_DEDUP_HERE &&
+	     wf_reply_cache_had(replies, caller_of(s), s->again.request_id))) {
 		cant_know(s, "the reply to an earlier attempt, if there was one, is not kept any more");
 		return false;
 	}
@@ -102,8 +103,10 @@ void wf_dedup_keep(struct wf_server_call *s, const struct wf_record_reply *reply
 	struct wf_reply_cache_entry *request = s->again.running;
 
 	s->again.running = NULL;
+	if (reply->executed == WEFT_EXECUTED_NO)
+		wf_reply_cache_close(&s->serving->replies, request);
 	/* Attachments are the handler's, and there for one reply. */
-	if (atomic_load(&s->cancelled) || reply->attachments)
+	else if (atomic_load(&s->cancelled) || reply->attachments)
 		wf_reply_cache_lose(&s->serving->replies, request);
 	else
 		wf_reply_cache_keep(&s->serving->replies, request, reply);

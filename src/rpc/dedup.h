@@ -15,6 +15,7 @@ struct wf_server_call;
 enum wf_dedup_earlier {
 	WF_DEDUP_NONE,      /* the first attempt */
 	WF_DEDUP_HERE,      /* an earlier attempt may have been handled by this incarnation */
+	WF_DEDUP_KNOWN,     /* has begun its handler here, or ended it, before this one came */
 	WF_DEDUP_ELSEWHERE, /* may have been handled by another incarnation of the node */
 };
 

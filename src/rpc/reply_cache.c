@@ -161,7 +161,7 @@ int wf_reply_cache_open(struct wf_reply_cache *r, const uint8_t *incarnation, ui
 	return 0;
 }
 
-static void close_request(struct wf_reply_cache *r, struct wf_reply_cache_entry *q)
+void wf_reply_cache_close(struct wf_reply_cache *r, struct wf_reply_cache_entry *q)
 {
 	struct wf_caller *c = q->caller;
 
@@ -184,7 +184,7 @@ void wf_reply_cache_lose(struct wf_reply_cache *r, struct wf_reply_cache_entry *
 	if (!c->lost_any || is_later(q->id, c->lost))
 		c->lost = q->id;
 	c->lost_any = true;
-	close_request(r, q);
+	wf_reply_cache_close(r, q);
 }
 
 static const uint8_t *copy(uint8_t **at, const uint8_t *bytes, uint64_t count)
@@ -235,7 +235,7 @@ void wf_reply_cache_fini(struct wf_reply_cache *r)
 	struct wf_list *at;
 
 	while ((node = wf_map_first(&r->requests)))
-		close_request(r, WF_CONTAINER(node, struct wf_reply_cache_entry, node));
+		wf_reply_cache_close(r, WF_CONTAINER(node, struct wf_reply_cache_entry, node));
 	while ((at = wf_list_first(&r->idle)))
 		close_caller(r, WF_CONTAINER(at, struct wf_caller, idle_node));
 	wf_map_fini(&r->requests);

@@ -67,6 +67,9 @@ bool wf_reply_cache_had(struct wf_reply_cache *r, const uint8_t *incarnation, ui
 int wf_reply_cache_open(struct wf_reply_cache *r, const uint8_t *incarnation, uint64_t id,
 			struct wf_server_call *served, struct wf_reply_cache_entry **request);
 
+/* Close the entry of a call that was not handled after all: the next attempt may be. */
+void wf_reply_cache_close(struct wf_reply_cache *r, struct wf_reply_cache_entry *request);
+
 /* Keep the answer @reply, with the body at eager; it is copied, if there is room. */
 void wf_reply_cache_keep(struct wf_reply_cache *r, struct wf_reply_cache_entry *request,
 			 const struct wf_record_reply *reply);

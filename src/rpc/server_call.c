@@ -457,7 +457,7 @@ static bool enter(struct wf_server_call *s, const struct wf_record_call *c)
 	}
 	/* A known attempt takes no place, so it begins no handler once the earlier one's reply goes. */
 	if (s->again.request_id && wf_dedup_is_known(s)) {
-		s->again.earlier = WF_DEDUP_HERE;
+		s->again.earlier = WF_DEDUP_KNOWN;
 		return true;
 	}
 	err = wf_limit_enter(&s->service->limit, &s->serving->turns, s->link, &s->ticket, &e);

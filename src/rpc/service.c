@@ -105,6 +105,7 @@ static void handle(struct wf_service *base, int method, struct wf_server_call *s
 			    base->message_bytes_max, &message, &e)) {
 		wf_counters_add(&served->serving->transfer->engine->counters.unpack_failures, 1);
 		wf_error_within(&e, "the request");
+		served->handler.begun = false;
 		wf_reply_submit(served, e.code == -EBADMSG ? WEFT_INTERNAL : WEFT_RESOURCE_EXHAUSTED,
 				e.text, NULL);
 		return;

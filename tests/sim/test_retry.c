@@ -196,6 +196,11 @@ static unsigned repeated(void)
 	return (unsigned)wf_world_count(0).calls_repeated;
 }
 
+static const struct wf_reply_cache *replies_of(unsigned number)
+{
+	return &wf_world_node(number)->workers[0].serving.replies;
+}
+
 /* Which failures. */
 
 static void an_idempotent_call_is_made_again_until_it_is_answered(void **state)
@@ -294,6 +299,41 @@ static void an_attempt_finds_a_server_that_has_come_back(void **state)
 	assert_int_equal(wf_world_served(1), 1);
 	wf_flight_free(&f, 1);
 	wf_world_end();
+}
+
+static void a_request_that_does_not_unpack_is_not_executed(void **state)
+{
+	struct weft_call_options options = { .size = sizeof(options) };
+	static uint8_t five[] = { 5 };
+	ProtobufCMessageUnknownField number = {
+		.tag = 1, .wire_type = PROTOBUF_C_WIRE_TYPE_VARINT, .len = 1, .data = five,
+	};
+	Sim__Bytes question = SIM__BYTES__INIT;
+	ProtobufCService *service;
+	struct weft_retry retry;
+	struct wf_flight f;
+
+	(void)state;
+	question.base.n_unknown_fields = 1;
+	question.base.unknown_fields = &number;
+	for (unsigned idempotent = 0; idempotent < 2; idempotent++) {
+		open_world(WF_WORLD_CONNECTED);
+		retry = policy_of(3, 1u << WEFT_INTERNAL, idempotent);
+		options.retry = &retry;
+		options.op = wf_flight_begin(&f, 10 * S);
+		assert_int_equal(weft_call_open(wf_world_stub(0, 1), &options, &service, &f.op), 0);
+		sim__mirror__reflect(service, &question, answered, &f);
+		land(&f, WEFT_INTERNAL);
+		assert_non_null(strstr(weft_op_message(f.op), "does not unpack"));
+		assert_int_equal(weft_op_executed(f.op), WEFT_EXECUTED_NO);
+		/* Each attempt is looked at anew. */
+		assert_int_equal(repeated(), 2);
+		assert_int_equal(wf_world_count(1).unpack_failures, 3);
+		assert_int_equal(wf_world_served(1), 0);
+		assert_int_equal(replies_of(1)->kept_count, 0);
+		wf_flight_free(&f, 1);
+		wf_world_end();
+	}
 }
 
 /* Time. */
@@ -415,11 +455,6 @@ static void a_dump_names_the_attempt_that_comes(void **state)
 	land(&f, WEFT_OK);
 	wf_flight_free(&f, 1);
 	wf_world_end();
-}
-
-static const struct wf_reply_cache *replies_of(unsigned number)
-{
-	return &wf_world_node(number)->workers[0].serving.replies;
 }
 
 /* Replies that are lost. */
@@ -1070,6 +1105,7 @@ int main(void)
 		cmocka_unit_test(a_failure_of_another_status_is_not_repeated),
 		cmocka_unit_test(a_call_that_never_reached_its_handler_is_made_again),
 		cmocka_unit_test(an_attempt_finds_a_server_that_has_come_back),
+		cmocka_unit_test(a_request_that_does_not_unpack_is_not_executed),
 		cmocka_unit_test(no_attempt_begins_that_the_deadline_would_end),
 		cmocka_unit_test(all_attempts_have_one_deadline),
 		cmocka_unit_test(a_call_is_cancelled_between_its_attempts),

@@ -104,6 +104,14 @@ static void a_request_that_was_never_here_is_known_not_to_have_been(void **state
 	assert_false(may_have_been(2, 7));
 }
 
+static void a_request_that_was_not_handled_after_all_is_as_one_that_was_never_here(void **state)
+{
+	(void)state;
+	wf_reply_cache_close(&replies, begin(1, 7));
+	assert_false(is_here(1, 7));
+	assert_false(may_have_been(1, 7));
+}
+
 static void the_oldest_replies_go_first(void **state)
 {
 	(void)state;
@@ -194,6 +202,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(a_request_is_found_while_it_is_handled_and_after),
 		TEST(a_request_that_was_never_here_is_known_not_to_have_been),
+		TEST(a_request_that_was_not_handled_after_all_is_as_one_that_was_never_here),
 		TEST(the_oldest_replies_go_first),
 		TEST(replies_have_room_for_so_many_bytes),
 		TEST(a_request_that_is_handled_never_goes),
