@@ -122,10 +122,12 @@ static int check_invoked(const struct weft_op *op, struct wf_error *e)
 		return e->code;
 	if (atomic_load(&op->cancel_asked))
 		wf_error_set(e, -ECANCELED, "it was cancelled");
+	else if (op->call.request_bytes > WF_CALL_BYTES_MOST)
+		wf_error_set(e, -EMSGSIZE, "a request of %zu bytes: the limit is %zu",
+			     op->call.request_bytes, (size_t)WF_CALL_BYTES_MOST);
 	else if (!op->call.packed)
-		wf_error_set(e, op->call.request_bytes > WF_CALL_BYTES_MOST ? -EMSGSIZE : -ENOMEM,
-			     "a request of %zu bytes: the limit is %zu", op->call.request_bytes,
-			     (size_t)WF_CALL_BYTES_MOST);
+		wf_error_set(e, -ENOMEM, "no memory for a request of %zu bytes",
+			     op->call.request_bytes);
 	else
 		e->code = 0;
 	return e->code;

@@ -1348,6 +1348,33 @@ static void callers_hear_of_failures_when_memory_comes_back(void **state)
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static void a_call_says_that_there_is_no_memory_for_its_request(void **state)
+{
+	const struct wf_nth_fault fault = { .kind = WF_NTH_MEMORY, .first = 1, .count = 1 };
+	struct trip t = { 0 };
+	struct weft_call_options options = { .size = sizeof(options), .op = options_of(&t) };
+	Sim__Bytes question = SIM__BYTES__INIT;
+	ProtobufCService *service;
+
+	(void)state;
+	if (wf_nth_is_child())
+		return;
+	wf_world_open(WF_WORLD_CONNECTED, 2, NULL);
+	peer = wf_world_peer(0, 1);
+	assert_int_equal(weft_stub_open(peer, &sim__mirror__descriptor, &stub), 0);
+	question.body.data = want;
+	question.body.len = SMALL;
+	assert_int_equal(weft_call_open(stub, &options, &service, &t.op), 0);
+	wf_nth_fail(&fault);
+	sim__mirror__reflect(service, &question, answered, &t);
+	assert_true(wf_world_run(all_ended, &(struct trips){ &t, 1 }, S));
+	assert_int_equal(t.status, WEFT_RESOURCE_EXHAUSTED);
+	assert_string_equal(weft_op_message(t.op), "no memory for a request of 102 bytes");
+	free_all(&t, 1);
+	weft_stub_close(stub);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 /* No memory is left from one allocation on, for a while. */
 static void run_out(bool summed, uint64_t first)
 {
@@ -1397,6 +1424,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_rail_that_sends_no_frames_is_given_up),
 		cmocka_unit_test(a_record_half_sent_is_left_when_memory_comes_back),
 		cmocka_unit_test(callers_hear_of_failures_when_memory_comes_back),
+		cmocka_unit_test(a_call_says_that_there_is_no_memory_for_its_request),
 		cmocka_unit_test(gets_and_puts_end_when_memory_comes_back),
 	};
 
