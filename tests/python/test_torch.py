@@ -499,6 +499,28 @@ def test_a_rank_that_is_late_is_waited_for_by_every_collective(tmp_path):
     ''' % what for what in COLLECTIVES.values()))
 
 
+def test_a_rank_may_be_later_than_tensors_are_kept_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv('WEFT_STEP_TIMEOUT', '300ms')
+    ends_well(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(40, exit=True)
+        store, x, y = dist.distributed_c10d._get_default_store(), torch.ones(3), torch.zeros(3)
+        dist.barrier()
+        if rank == 1:
+            store.wait(['begun 0', 'begun 2'])
+            time.sleep(1)
+        work = dist.all_reduce(x, async_op=True)
+        if rank == 0:
+            dist.isend(torch.full((3,), 7.0), 1).wait()
+        store.set('begun %d' % rank, '1')
+        work.wait()
+        assert (x == size).all(), x
+        if rank == 1:
+            dist.irecv(y, 0).wait()
+            assert (y == 7).all(), y
+    ''')
+
+
 def test_tensors_of_two_sizes_are_an_error_and_no_abort(tmp_path):
     said = job(tmp_path, '''
         try:

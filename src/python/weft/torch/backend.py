@@ -47,7 +47,10 @@ def node():
     """The node of this process, which all groups share."""
     with _lock:
         if not _open or _open[0].closed:
-            fresh = weft.Node(name='rank %s' % os.environ.get('RANK', os.getpid()))
+            # PyTorch's timeout alone says how late a rank may be: what others have sent it waits
+            # until then, and shutdown() drops what is left.
+            fresh = weft.Node(name='rank %s' % os.environ.get('RANK', os.getpid()),
+                              settings={'WEFT_STEP_TIMEOUT': '0'})
             _open[:] = [fresh, Reaper(fresh)]
         return _open[0]
 
