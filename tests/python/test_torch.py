@@ -533,6 +533,32 @@ def test_tensors_of_two_sizes_are_an_error_and_no_abort(tmp_path):
     assert len(re.findall(r'rank \d weft: .*another size', said)) == 3, said
 
 
+def test_an_exchange_that_is_refused_has_begun_nothing(tmp_path):
+    ends_well(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(40, exit=True)
+        store = dist.distributed_c10d._get_default_store()
+        parts, outs = ([make(2, 2) for _ in everyone] for make in (torch.ones, torch.zeros))
+        dist.barrier()
+        if rank:
+            work = dist.all_to_all(outs, parts, async_op=True)
+            store.set('begun %d' % rank, '1')
+            work.wait()
+        else:
+            try:
+                dist.all_to_all(outs[:-1] + [torch.zeros(4, 2).T[:, ::2]], parts)
+            except ValueError as error:
+                assert 'contiguous' in str(error), error
+            else:
+                raise AssertionError('nothing was refused')
+            store.wait(['begun %d' % other for other in everyone[1:]])
+            time.sleep(0.5)   # for what might come
+            assert not any(out.any() for out in outs), outs
+            dist.all_to_all(outs, parts)
+        assert all((out == 1).all() for out in outs), outs
+    ''')
+
+
 def test_what_weft_does_not_do_is_said(tmp_path):
     ends_well(tmp_path, '''
         def refused(call, *words):

@@ -359,17 +359,21 @@ class WeftBackend(Base):
 
         exchanges: what comes and what goes, both by rank, of each.
         """
+        everyone = range(self._size)
         others = [(self._me + i) % self._size for i in range(1, self._size)]
+        # A tensor that is no row is refused before anything has begun: the call may be made again.
+        rows = [([row(outs[rank]) for rank in everyone], [row(parts[rank]) for rank in everyone])
+                for outs, parts in exchanges]
 
         def begin_one(outs, parts, key):
-            row(outs[self._me]).copy_(row(parts[self._me]))
+            outs[self._me].copy_(parts[self._me])
             return [self._recv(outs[rank], rank, key) for rank in others if outs[rank].numel()] + \
                 [self._send(parts[rank], rank, key) for rank in others if parts[rank].numel()]
 
         def begin(host):
             del host   # pairs of ranks take devices' memory as it is
             begun = []
-            for number, (outs, parts) in enumerate(exchanges):
+            for number, (outs, parts) in enumerate(rows):
                 begun += begin_one(outs, parts, 'exchange %d, %d' % (self._sequence, number))
             return begun
         return self._by_pairs(tensors, begin)
