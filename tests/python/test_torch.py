@@ -260,6 +260,29 @@ def test_what_hangs_on_a_future_may_wait_for_others(tmp_path):
     ''')
 
 
+def test_futures_are_told_though_the_system_has_once_no_thread_to_give(tmp_path):
+    ends_well(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(40, exit=True)
+        store, refused = dist.distributed_c10d._get_default_store(), []
+        start = threading.Thread.start
+        def start_but_once(thread):
+            if thread.name == 'weft futures' and not refused:
+                refused.append(thread)
+                raise RuntimeError("can't start new thread")
+            start(thread)
+        threading.Thread.start = start_but_once
+        if rank:
+            store.wait(['hung'])
+        futures = [dist.all_reduce(torch.ones(3), async_op=True).get_future() for _ in range(2)]
+        if rank == 0:
+            store.set('hung', '1')   # the reaper hears of the ends, for the others begin now
+        for future in futures:
+            assert (future.wait()[0] == size).all()
+        assert rank or refused
+    ''')
+
+
 def test_a_future_is_told_of_results_that_do_not_fit(tmp_path):
     ends_well(tmp_path, '''
         work = dist.all_gather([torch.zeros(3)] * size, torch.ones(4), async_op=True)

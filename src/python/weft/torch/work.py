@@ -40,10 +40,15 @@ class Tellers:
     def add(self, tell):
         """Have @tell called, which raises nothing, soon."""
         with self.lock:
-            if self.free:
+            idle = self.free > 0
+            if idle:
                 self.free -= 1
-            else:
+        if not idle:
+            try:
                 threading.Thread(target=self.run, name='weft futures', daemon=True).start()
+            except RuntimeError:   # the system has no thread to give: this one tells instead
+                tell()
+                return
         self.tells.put(tell)
 
     def run(self):
@@ -74,9 +79,10 @@ def error_of(failure):
 class Work(dist._Work):
     """Operations that one call has begun, and what is left to do when all have ended.
 
-    after: a function that puts results where the caller wants them; it runs once, in the thread that
-    waits, or the reaper's.  stop: a function that ends the operations that are left, called with
-    the error of one that has failed; None: they end anyway.
+    after: a function that puts results where the caller wants them; it runs once, in the thread
+    that waits, or the one that tells the future: a teller's, or that of get_future() if all have
+    ended by then.  stop: a function that ends the operations that are left, called with the error
+    of one that has failed; None: they end anyway.
     """
     def __init__(self, tensors, operations, after=None, stop=None):
         super().__init__()
