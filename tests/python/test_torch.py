@@ -297,6 +297,28 @@ def test_a_future_is_told_of_results_that_do_not_fit(tmp_path):
     ''')
 
 
+@pytest.mark.parametrize('rank', [None, '0'])
+def test_nodes_of_equal_ranks_or_process_ids_have_names_of_their_own(pair, monkeypatch, rank):
+    from weft.torch import backend
+    monkeypatch.setenv('FI_PROVIDER', 'tcp')
+    monkeypatch.delenv('RANK', raising=False)
+    if rank:
+        monkeypatch.setenv('RANK', rank)
+    nodes = []
+    for _ in range(2):
+        backend._open.clear()
+        nodes.append(backend.node())
+    peers = [pair.near.peer(node.address) for node in nodes]
+    for peer in peers:
+        peer.ping().result(LIMIT)
+    names = [peer.name for peer in peers]
+    for node in nodes:
+        node.close()
+    backend._open.clear()
+    assert len(set(names)) == 2, names
+    assert all(name.startswith('rank %s ' % (rank or os.getpid())) for name in names), names
+
+
 def test_tensors_pass_between_two_ranks_in_any_shape(tmp_path):
     ends_well(tmp_path, '''
         if rank == 0:

@@ -47,10 +47,12 @@ def node():
     """The node of this process, which all groups share."""
     with _lock:
         if not _open or _open[0].closed:
+            # Peers are told apart by their names.  RANK may be a host's, which its processes share,
+            # and ids of processes may be equal in several containers.
+            name = 'rank %s (%s)' % (os.environ.get('RANK', os.getpid()), os.urandom(4).hex())
             # PyTorch's timeout alone says how late a rank may be: what others have sent it waits
             # until then, and shutdown() drops what is left.
-            fresh = weft.Node(name='rank %s' % os.environ.get('RANK', os.getpid()),
-                              settings={'WEFT_STEP_TIMEOUT': '0'})
+            fresh = weft.Node(name=name, settings={'WEFT_STEP_TIMEOUT': '0'})
             _open[:] = [fresh, Reaper(fresh)]
         return _open[0]
 
