@@ -678,22 +678,38 @@ static void serve_put(Weft__Perf__Perf_Service *service, const Weft__Perf__Body 
 
 struct flow {
 	struct weft_stream *stream;
-	unsigned reads; /* reads under way */
-	bool over;      /* a read has ended without a message */
-	bool failed;    /* a report can't be written, or no read begun */
+	unsigned reads;  /* reads under way */
+	unsigned writes; /* reports that have not left, each in the place of a read */
+	bool over;       /* a read has ended without a message */
+	bool failed;     /* a report can't be written, or no read begun */
 };
 
-static void flow_read(struct flow *flow);
+static void flow_go_on(struct flow *flow);
+
+static void flow_wrote(struct weft_op *op, void *arg)
+{
+	struct flow *flow = arg;
+
+	(void)op; /* a call that has failed fails its reads, too */
+	flow->writes--;
+	flow_go_on(flow);
+}
 
 static void flow_report(struct flow *flow, const Weft__Perf__Body *body)
 {
+	const struct weft_op_options options = { .size = sizeof(options),
+						 .done = flow_wrote,
+						 .arg = flow };
 	Weft__Perf__BodyReport report;
 
 	if (!report_of(body, &report)) {
 		flow->failed = true;
 		return;
 	}
-	flow->failed |= flow_answer(flow->stream, &report, NULL, NULL) != 0;
+	if (flow_answer(flow->stream, &report, &options, NULL))
+		flow->failed = true;
+	else
+		flow->writes++;
 	free(report.bytes.data);
 }
 
@@ -708,12 +724,7 @@ static void flow_got(struct weft_op *op, void *arg)
 	else if (!body->silent)
 		flow_report(flow, body);
 	weft_op_free(op);
-	flow_read(flow);
-	if (flow->reads)
-		return;
-	weft_stream_finish(flow->stream, flow->failed ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK,
-			   "no memory for a report");
-	free(flow);
+	flow_go_on(flow);
 }
 
 static void flow_read(struct flow *flow)
@@ -721,12 +732,22 @@ static void flow_read(struct flow *flow)
 	struct weft_op_options options = { .size = sizeof(options), .done = flow_got, .arg = flow };
 	struct weft_op *op;
 
-	while (!flow->over && !flow->failed && flow->reads < FLOW_READS) {
+	while (!flow->over && !flow->failed && flow->reads + flow->writes < FLOW_READS) {
 		if (weft_stream_read(flow->stream, &options, &op))
 			flow->failed = true;
 		else
 			flow->reads++;
 	}
+}
+
+static void flow_go_on(struct flow *flow)
+{
+	flow_read(flow);
+	if (flow->reads || flow->writes)
+		return;
+	weft_stream_finish(flow->stream, flow->failed ? WEFT_RESOURCE_EXHAUSTED : WEFT_OK,
+			   "no memory for a report");
+	free(flow);
 }
 
 static void serve_flow(struct weft_stream *stream, void *arg)

@@ -22,6 +22,8 @@
 
 #define BODY_BYTES (256 * 1024) /* one that is pulled, with one sum for all of it */
 
+WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
+
 static const char *const variables[] = { "FI_PROVIDER=tcp", "WEFT_STALL=0", NULL };
 
 static struct weft_node *node_open(void)
@@ -167,6 +169,63 @@ static void a_server_acknowledges_and_counts_a_body_that_comes_damaged(void **st
 	caller_close(&c);
 }
 
+/* A stream whose reports nobody reads. */
+
+#define BODIES 1000    /* two windows of a stream and what a server reads ahead are far fewer */
+#define ROUNDS 200     /* more than grants for all bodies would take */
+#define TAKEN_MAX 200u /* bodies that a server takes then, and the window of those it does not */
+
+static void count_well(struct weft_op *op, void *arg)
+{
+	*(unsigned *)arg += weft_op_status(op) == WEFT_OK;
+}
+
+static struct weft_stream *begin_flow(struct caller *c, unsigned *written, struct weft_op **call)
+{
+	const struct weft_op_options options = { .size = sizeof(options),
+						 .done = count_well,
+						 .arg = written };
+	const Weft__Perf__Body body = WEFT__PERF__BODY__INIT;
+	struct weft_stream *stream;
+
+	need(!weft_stream_open(c->stub, "Flow", NULL, &stream, call));
+	for (int i = 0; i < BODIES; i++)
+		need(!flow_ask(stream, &body, &options, NULL));
+	return stream;
+}
+
+static void a_server_takes_no_more_bodies_of_a_stream_while_its_reports_are_not_read(void **state)
+{
+	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
+	static struct caller c;
+	struct weft_stream *stream;
+	struct weft_op *call, *op;
+	unsigned written = 0;
+
+	(void)state;
+	caller_open(&c);
+	stream = begin_flow(&c, &written, &call);
+	for (int i = 0; i < ROUNDS; i++) {
+		ProtobufCService *asked = once(&c, &op);
+
+		weft__perf__perf__spent(asked, &nothing, got_time, NULL);
+		answered(op);
+	}
+	assert_in_range(written, 1, TAKEN_MAX);
+
+	need(!weft_stream_half_close(stream));
+	for (int i = 0; i < BODIES; i++) {
+		need(!weft_stream_read(stream, NULL, &op));
+		pair_ended(op, WEFT_OK);
+		assert_non_null(flow_answered(op));
+		weft_op_free(op);
+	}
+	answered(call);
+	assert_int_equal(written, BODIES);
+	weft_stream_close(stream);
+	caller_close(&c);
+}
+
 /* A server that says that a body of each run came damaged. */
 
 #define DAMAGED 8
@@ -304,6 +363,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server_acknowledges_and_counts_a_body_that_comes_damaged),
+		cmocka_unit_test(
+			a_server_takes_no_more_bodies_of_a_stream_while_its_reports_are_not_read),
 		cmocka_unit_test(a_client_fails_by_what_came_damaged_in_any_run),
 		cmocka_unit_test(
 			a_client_with_a_rate_hears_of_a_failure_before_its_room_is_needed_again),
