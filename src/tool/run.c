@@ -195,8 +195,6 @@ static void wait_for_all(struct job *job)
 /* Watch for signals from here on: before the first process is there, whose end might be missed. */
 static void watch(struct job *job)
 {
-	/* Where SIGCHLD is ignored the kernel reaps processes, and tells nobody. */
-	const struct sigaction reaped = { .sa_handler = SIG_DFL };
 	static const int ends[] = { SIGHUP, SIGINT, SIGTERM };
 
 	sigemptyset(&job->watched);
@@ -205,7 +203,7 @@ static void watch(struct job *job)
 		if (!tool_is_ignored(ends[i]))
 			sigaddset(&job->watched, ends[i]);
 	sigprocmask(SIG_BLOCK, &job->watched, &job->before);
-	sigaction(SIGCHLD, &reaped, &job->child_before);
+	tool_await_children(&job->child_before);
 }
 
 static int run_job(struct job *job)

@@ -236,6 +236,14 @@ bool tool_is_ignored(int number)
 	return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
 }
 
+void tool_await_children(struct sigaction *before)
+{
+	/* Where SIGCHLD is ignored the kernel reaps processes, and tells nobody. */
+	const struct sigaction reaped = { .sa_handler = SIG_DFL };
+
+	sigaction(SIGCHLD, &reaped, before);
+}
+
 void tool_catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -247,6 +255,7 @@ void tool_catch_signals(void)
 		if (!tool_is_ignored(numbers[i]))
 			sigaction(numbers[i], &noted, NULL);
 	sigaction(SIGPIPE, &ignored, NULL);
+	tool_await_children(NULL);
 	block_dumps();
 }
 

@@ -8,6 +8,7 @@
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <weft/weft.h>
 
@@ -70,9 +71,15 @@ uint64_t tool_spent_ns(void);
 /*
  * Catch signals from here on: SIGINT, SIGTERM and SIGHUP are noted, unless whoever started this
  * process has them ignored, as nohup does; SIGPIPE is an error of write(), and SIGUSR1 asks for a
- * dump of the node.
+ * dump of the node.  Does what tool_await_children() does, too.
  */
 void tool_catch_signals(void);
+
+/*
+ * Make processes that this one starts stay until they are waited for, also where whoever started
+ * this one has SIGCHLD ignored.  @before, unless NULL, gets the disposition of SIGCHLD before.
+ */
+void tool_await_children(struct sigaction *before);
 
 /* Is the signal of @number ignored? */
 bool tool_is_ignored(int number);

@@ -1148,6 +1148,43 @@ static void the_first_process_reports_the_death_of_the_second(void **state)
 	}
 }
 
+/* Is @pid dead, be it waited for or not? */
+static bool is_dead(pid_t pid)
+{
+	char path[64], state = 'Z';
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	stat = fopen(path, "r");
+	if (!stat)
+		return true;
+	(void)fscanf(stat, "%*d (%*[^)]) %c", &state);
+	fclose(stat);
+	return state == 'Z';
+}
+
+static void perf_tells_how_the_second_ended_where_the_end_of_children_is_ignored(void **state)
+{
+	static struct process perf;
+	double until;
+	pid_t second;
+
+	(void)state;
+	signal(SIGCHLD, SIG_IGN);
+	second = start_long(&perf, "tcp");
+	signal(SIGCHLD, SIG_DFL);
+
+	/* The first must not look for the end of the second before that is dead. */
+	kill(perf.pid, SIGSTOP);
+	assert_int_equal(waitpid(perf.pid, NULL, WUNTRACED), perf.pid);
+	kill(second, SIGKILL);
+	for (until = now() + LIMIT_S; !is_dead(second); nap())
+		assert_true(now() < until);
+	kill(perf.pid, SIGCONT);
+	assert_int_equal(finish(&perf), 1);
+	assert_non_null(strstr(perf.error, "the second process was killed by signal 9"));
+}
+
 static void the_second_process_reports_the_death_of_the_first(void **state)
 {
 	static struct process perf, second;
@@ -1230,6 +1267,8 @@ int main(void)
 		cmocka_unit_test(a_body_of_several_tensors_goes_to_every_server),
 		cmocka_unit_test(callers_begin_when_all_of_them_have_come),
 		cmocka_unit_test(the_first_process_reports_the_death_of_the_second),
+		cmocka_unit_test(
+			perf_tells_how_the_second_ended_where_the_end_of_children_is_ignored),
 		cmocka_unit_test(the_second_process_reports_the_death_of_the_first),
 		cmocka_unit_test(an_interrupt_ends_perf_and_its_second_process),
 	};
