@@ -81,9 +81,14 @@ static void *take_there(unsigned device, size_t room)
 	return NULL;
 }
 
+uint64_t perf_run_room(uint64_t bytes)
+{
+	return (bytes / ALIGN_BYTES + 1) * ALIGN_BYTES;
+}
+
 void *perf_run_take(struct weft_node *node, const struct perf_place *place, uint64_t bytes)
 {
-	size_t room = (bytes / ALIGN_BYTES + 1) * ALIGN_BYTES;
+	size_t room = perf_run_room(bytes);
 	void *memory;
 
 	if (place->cuda)

@@ -18,6 +18,9 @@
 #define PERF_OPS_MAX    65536u       /* tensors on the way */
 #define PERF_MEMORY_MAX (2ull << 30) /* bytes of all buffers of a run on a side */
 
+/* Bytes of all runs of a server: PERF_CALLERS_MAX of them may have two bodies of 16 MiB each. */
+#define PERF_SERVER_MEMORY_MAX (32ull << 30)
+
 /* The most that perf_run_window() returns. */
 #define PERF_RUN_WINDOW_MAX 16u
 
@@ -49,6 +52,9 @@ const char *perf_run_open(const struct perf_place *place);
  */
 struct weft_tensor perf_run_tensor(const struct perf_place *place, void *memory, int64_t *shape,
 				   uint64_t bytes);
+
+/* Returns the memory that a buffer of @bytes takes, in whole pages. */
+uint64_t perf_run_room(uint64_t bytes);
 
 /* Take a buffer of a run, touched; give it back with perf_run_give().  NULL: no memory. */
 void *perf_run_take(struct weft_node *node, const struct perf_place *place, uint64_t bytes);

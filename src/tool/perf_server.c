@@ -60,6 +60,7 @@ struct run {
 	unsigned pending; /* receives under way, and 1 for a function that works on the run */
 	bool check, one_way, beside, ending;
 	struct perf_place place;
+	uint64_t memory; /* bytes that all bodies take */
 	/* Operation of the last body so far: to ask each for its path would be measured. */
 	struct weft_op *newest;
 	Weft__Perf__RunReport_Closure end; /* reply of End; NULL: nobody has asked for it */
@@ -213,6 +214,15 @@ static int run_memory(struct run *run, const uint64_t *bytes)
 	return 0;
 }
 
+static uint64_t run_room(const Weft__Perf__Run *request)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < request->n_bytes; i++)
+		bytes += perf_run_room(request->bytes[i]);
+	return bytes * request->window;
+}
+
 static struct run *run_new(struct perf_server *server, struct weft_peer *peer,
 			   const Weft__Perf__Run *request)
 {
@@ -229,6 +239,7 @@ static struct run *run_new(struct perf_server *server, struct weft_peer *peer,
 	run->check = request->check;
 	run->one_way = request->one_way;
 	run->beside = request->beside;
+	run->memory = run_room(request);
 	if (run_memory(run, request->bytes)) {
 		run_free(run);
 		return NULL;
@@ -427,6 +438,22 @@ static bool run_allowed(const Weft__Perf__Run *request)
 	return bytes * request->window <= PERF_MEMORY_MAX;
 }
 
+/* Tell whether there is memory for a run that is allowed, beside others of @peer and of all. */
+static bool run_fits(const struct perf_server *server, const struct weft_peer *peer,
+		     const Weft__Perf__Run *request)
+{
+	uint64_t own = 0, all = 0, more = run_room(request);
+
+	for (const struct run *run = server->runs; run; run = run->next) {
+		all += run->memory;
+		if (run->peer == peer)
+			own += run->memory;
+	}
+	/* With its pages one run may be somewhat larger than PERF_MEMORY_MAX. */
+	return server->run_count < RUNS_MAX && (!own || own + more <= PERF_MEMORY_MAX) &&
+	       all + more <= PERF_SERVER_MEMORY_MAX;
+}
+
 static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run *request,
 			Weft__Perf__Nothing_Closure reply, void *call)
 {
@@ -448,7 +475,7 @@ static void serve_start(Weft__Perf__Perf_Service *service, const Weft__Perf__Run
 		weft_served_fail(weft_served(call), WEFT_FAILED_PRECONDITION, why);
 		return;
 	}
-	if (server->run_count < RUNS_MAX)
+	if (run_fits(server, peer, request))
 		run = run_new(server, peer, request);
 	if (!run) {
 		weft_served_fail(weft_served(call), WEFT_RESOURCE_EXHAUSTED,

@@ -169,6 +169,36 @@ static void a_server_acknowledges_and_counts_a_body_that_comes_damaged(void **st
 	caller_close(&c);
 }
 
+/* Start a run of one tensor, which the server answers with @status. */
+static void start_run(struct caller *c, uint64_t number, uint64_t bytes, unsigned window,
+		      enum weft_status status)
+{
+	Weft__Perf__Run run = WEFT__PERF__RUN__INIT;
+	ProtobufCService *service;
+	struct weft_op *op;
+
+	run.number = number;
+	run.bytes = &bytes;
+	run.n_bytes = 1;
+	run.window = window;
+	service = once(c, &op);
+	weft__perf__perf__start(service, &run, got_nothing, NULL);
+	pair_ended(op, status);
+	weft_op_free(op);
+}
+
+static void all_runs_of_a_caller_have_no_more_memory_than_one_may_have(void **state)
+{
+	static struct caller c;
+
+	(void)state;
+	caller_open(&c);
+	start_run(&c, 1, 8, 1, WEFT_OK);
+	start_run(&c, 2, PERF_BYTES_MAX, PERF_MEMORY_MAX / PERF_BYTES_MAX, WEFT_RESOURCE_EXHAUSTED);
+	start_run(&c, 3, 8, 1, WEFT_OK);
+	caller_close(&c);
+}
+
 /* A stream whose reports nobody reads. */
 
 #define BODIES 1000    /* two windows of a stream and what a server reads ahead are far fewer */
@@ -363,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server_acknowledges_and_counts_a_body_that_comes_damaged),
+		cmocka_unit_test(all_runs_of_a_caller_have_no_more_memory_than_one_may_have),
 		cmocka_unit_test(
 			a_server_takes_no_more_bodies_of_a_stream_while_its_reports_are_not_read),
 		cmocka_unit_test(a_client_fails_by_what_came_damaged_in_any_run),
