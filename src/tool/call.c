@@ -157,7 +157,7 @@ static int call(struct request *q, struct weft_stub *stub)
 			print_rest(q, op);
 		if (!status && weft_op_status(op) != WEFT_OK)
 			status = tool_op_failed(q->remote.command, op, q->target);
-		weft_op_free(op);
+		tool_drop(op);
 	}
 	protobuf_c_message_free_unpacked(message, NULL);
 	return status ? status : u.status;

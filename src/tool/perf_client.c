@@ -184,7 +184,7 @@ static int call_close(const struct perf_client *c, const struct target *t, struc
 {
 	int status = settle(c, t, op);
 
-	weft_op_free(op);
+	tool_drop(op);
 	return status;
 }
 

@@ -40,7 +40,7 @@ int remote_wait(struct remote *r, struct weft_op *op, const char *what)
 		status = tool_fail(r->command, "%s: %s", r->address, weft_error());
 	else if (weft_op_status(op) != WEFT_OK)
 		status = tool_op_failed(r->command, op, what);
-	weft_op_free(op);
+	tool_drop(op);
 	return status;
 }
 

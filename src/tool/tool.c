@@ -339,6 +339,14 @@ int tool_wait(struct weft_op *op)
 	return err;
 }
 
+void tool_drop(struct weft_op *op)
+{
+	/* A cancel decides the outcome at once; the rest may take as long as a peer reads. */
+	weft_cancel(op);
+	(void)weft_wait(op, SLICE_NS);
+	weft_op_free(op);
+}
+
 int tool_flush(const struct tool_command *command)
 {
 	int err;

@@ -110,6 +110,12 @@ int tool_peer_open(const struct tool_command *command, struct weft_node *node,
 /* Drive the node until @op has ended.  -EINTR: a signal asks the process to end before that. */
 int tool_wait(struct weft_op *op);
 
+/*
+ * Cancel @op, a call that may still run, and free it: its closure gets no reply from here on, as
+ * what that would be written to may be gone before the node closes.
+ */
+void tool_drop(struct weft_op *op);
+
 /* Write out what stdout holds.  -EIO or another errno: the reader has gone. */
 int tool_flush(const struct tool_command *command);
 

@@ -26,11 +26,12 @@ WEFT_STREAM_TYPES(flow, Weft__Perf__Body, Weft__Perf__BodyReport);
 
 static const char *const variables[] = { "FI_PROVIDER=tcp", "WEFT_STALL=0", NULL };
 
-static struct weft_node *node_open(void)
+static struct weft_node *node_open(enum weft_mode mode)
 {
 	struct weft_node_options options = pair_options("tcp");
 	struct weft_node *node;
 
+	options.mode = mode;
 	need(!weft_node_open(&options, &node));
 	return node;
 }
@@ -44,14 +45,14 @@ struct caller {
 	struct weft_stub *stub;
 };
 
-static void caller_open(struct caller *c)
+static void caller_open(struct caller *c, enum weft_mode mode)
 {
 	char path[512], address[128];
 	const char *argv[] = { process_path("weft", path), "serve", NULL };
 
 	process_start(&c->serve, variables, argv);
 	process_address(&c->serve, address);
-	c->node = node_open();
+	c->node = node_open(mode);
 	need(!weft_peer_open(c->node, address, &c->peer));
 	need(!weft_stub_open(c->peer, &weft__perf__perf__descriptor, &c->stub));
 }
@@ -100,24 +101,29 @@ static void got_report(const Weft__Perf__RunReport *reply, void *data)
 		*(Weft__Perf__RunReport *)data = *reply;
 }
 
+/* Ask the server for its processor time. */
+static struct weft_op *ask_time(struct caller *c, Weft__Perf__Time_Closure got, void *data)
+{
+	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
+	struct weft_op *op;
+
+	weft__perf__perf__spent(once(c, &op), &nothing, got, data);
+	return op;
+}
+
 /* Begin to send a body of the run @number that has its sum already, and then another byte. */
 static struct pair_send send_damaged(struct caller *c, uint64_t number)
 {
 	struct weft_send_options options = { .size = sizeof(options),
 					     .op = { .size = sizeof(options.op),
 						     .flags = WEFT_CHECKSUM } };
-	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
 	struct pair_send send = { .bytes = calloc(1, BODY_BYTES) };
 	int64_t shape = BODY_BYTES;
 	struct weft_tensor tensor = pair_tensor(send.bytes, &shape);
-	ProtobufCService *service;
-	struct weft_op *op;
 
 	need(!weft_send(c->peer, number, PERF_KEY, strlen(PERF_KEY), &tensor, &options, &send.op));
 	/* It is offered once the server has answered what was asked after it. */
-	service = once(c, &op);
-	weft__perf__perf__spent(service, &nothing, got_time, NULL);
-	answered(op);
+	answered(ask_time(c, got_time, NULL));
 	((char *)send.bytes)[BODY_BYTES / 2]++;
 	return send;
 }
@@ -159,7 +165,7 @@ static void a_server_acknowledges_and_counts_a_body_that_comes_damaged(void **st
 	static struct caller c;
 
 	(void)state;
-	caller_open(&c);
+	caller_open(&c, WEFT_THREADED);
 	for (int one_way = 0; one_way < 2; one_way++) {
 		Weft__Perf__RunReport report = run_damaged(&c, 100 + (unsigned)one_way, one_way);
 
@@ -192,7 +198,7 @@ static void all_runs_of_a_caller_have_no_more_memory_than_one_may_have(void **st
 	static struct caller c;
 
 	(void)state;
-	caller_open(&c);
+	caller_open(&c, WEFT_THREADED);
 	start_run(&c, 1, 8, 1, WEFT_OK);
 	start_run(&c, 2, PERF_BYTES_MAX, PERF_MEMORY_MAX / PERF_BYTES_MAX, WEFT_RESOURCE_EXHAUSTED);
 	start_run(&c, 3, 8, 1, WEFT_OK);
@@ -226,21 +232,16 @@ static struct weft_stream *begin_flow(struct caller *c, unsigned *written, struc
 
 static void a_server_takes_no_more_bodies_of_a_stream_while_its_reports_are_not_read(void **state)
 {
-	const Weft__Perf__Nothing nothing = WEFT__PERF__NOTHING__INIT;
 	static struct caller c;
 	struct weft_stream *stream;
 	struct weft_op *call, *op;
 	unsigned written = 0;
 
 	(void)state;
-	caller_open(&c);
+	caller_open(&c, WEFT_THREADED);
 	stream = begin_flow(&c, &written, &call);
-	for (int i = 0; i < ROUNDS; i++) {
-		ProtobufCService *asked = once(&c, &op);
-
-		weft__perf__perf__spent(asked, &nothing, got_time, NULL);
-		answered(op);
-	}
+	for (int i = 0; i < ROUNDS; i++)
+		answered(ask_time(&c, got_time, NULL));
 	assert_in_range(written, 1, TAKEN_MAX);
 
 	need(!weft_stream_half_close(stream));
@@ -254,6 +255,28 @@ static void a_server_takes_no_more_bodies_of_a_stream_while_its_reports_are_not_
 	assert_int_equal(written, BODIES);
 	weft_stream_close(stream);
 	caller_close(&c);
+}
+
+static void count_reply(const Weft__Perf__Time *reply, void *data)
+{
+	*(unsigned *)data += reply != NULL;
+}
+
+static void a_call_that_is_dropped_gets_no_reply_afterwards(void **state)
+{
+	unsigned replies = 0, before;
+	static struct caller c;
+	struct weft_op *op;
+
+	(void)state;
+	caller_open(&c, WEFT_MANUAL);
+	answered(ask_time(&c, got_time, NULL));
+	op = ask_time(&c, count_reply, &replies);
+	pair_sleep_ms(200); /* the reply comes, and nobody drives the node */
+	tool_drop(op);
+	before = replies;
+	caller_close(&c);
+	assert_int_equal(replies, before);
 }
 
 /* A server that says that a body of each run came damaged. */
@@ -357,7 +380,7 @@ static void a_client_fails_by_what_came_damaged_in_any_run(void **state)
 			       "8", "--window", "1", "--count", "1", NULL, NULL };
 
 	(void)state;
-	server = node_open();
+	server = node_open(WEFT_THREADED);
 	argv[9] = weft_node_address(server);
 	need(!weft_serve(server, &service.base));
 	process_start(&perf, variables, argv);
@@ -378,7 +401,7 @@ static void a_client_with_a_rate_hears_of_a_failure_before_its_room_is_needed_ag
 			       NULL, NULL };
 
 	(void)state;
-	server = node_open();
+	server = node_open(WEFT_THREADED);
 	argv[13] = weft_node_address(server);
 	need(!weft_serve(server, &service.base));
 	process_start(&perf, variables, argv);
@@ -396,6 +419,7 @@ int main(void)
 		cmocka_unit_test(all_runs_of_a_caller_have_no_more_memory_than_one_may_have),
 		cmocka_unit_test(
 			a_server_takes_no_more_bodies_of_a_stream_while_its_reports_are_not_read),
+		cmocka_unit_test(a_call_that_is_dropped_gets_no_reply_afterwards),
 		cmocka_unit_test(a_client_fails_by_what_came_damaged_in_any_run),
 		cmocka_unit_test(
 			a_client_with_a_rate_hears_of_a_failure_before_its_room_is_needed_again),
