@@ -56,8 +56,9 @@ WEFT_API int weft_stream_write(struct weft_stream *stream, const ProtobufCMessag
 WEFT_API int weft_stream_compress(struct weft_stream *stream, enum weft_compression compression);
 
 /*
- * Say, once, that the caller has no more to write.  -EPIPE: the stream is half-closed already.
- * -EINVAL: the stream is a server's.  Threads: any, callback.
+ * Say, once, that the caller has no more to write.  A write that another thread is in goes before
+ * it, or its operation ends with WEFT_FAILED_PRECONDITION.  -EPIPE: the stream is half-closed
+ * already.  -EINVAL: the stream is a server's.  Threads: any, callback.
  */
 WEFT_API int weft_stream_half_close(struct weft_stream *stream);
 

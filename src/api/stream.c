@@ -57,8 +57,6 @@ int weft_stream_half_close(struct weft_stream *stream)
 		return -EINVAL;
 	if (stream->stream.serves)
 		return wf_last_set(-EINVAL, "a server ends its stream by weft_stream_finish");
-	if (atomic_load(&stream->half_closed))
-		return wf_last_set(-EPIPE, "the stream is half-closed already");
 	return wf_streaming_half_close(stream);
 }
 

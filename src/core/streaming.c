@@ -215,13 +215,23 @@ static void refuse_write(struct weft_op *op, const struct wf_error *e)
 	wf_op_finish(op, e, WEFT_EXECUTED_NO);
 }
 
+/* A write may be overtaken by a half-close of another thread while its message is packed. */
 static void start_write(struct weft_op *op)
 {
+	struct weft_stream *stream = op->write.stream;
+	struct wf_error e;
+
+	if (stream->ended) {
+		wf_error_set(&e, -EBADFD, "the stream was half-closed before this write");
+		refuse_write(op, &e);
+		return;
+	}
+	stream->ended = op->write.write.flags & WF_MESSAGE_LAST;
 	op->write.write.done = written;
 	if (op->write.write.attachments)
 		op->write.write.begun = begun;
 	wf_attachments_await(&op->write.attached, op->worker);
-	wf_stream_write(&op->write.stream->stream, &op->write.write);
+	wf_stream_write(&stream->stream, &op->write.write);
 }
 
 static void stop_write(struct weft_op *op, const struct wf_error *e)
@@ -233,9 +243,12 @@ static int take_write_back(struct weft_op *op)
 {
 	int err = wf_stream_take_write_back(&op->write.write);
 
-	if (!err)
-		wf_attachments_take_back(&op->write.attached);
-	return err;
+	if (err)
+		return err;
+	if (op->write.write.flags & WF_MESSAGE_LAST)
+		op->write.stream->ended = false;
+	wf_attachments_take_back(&op->write.attached);
+	return 0;
 }
 
 static struct wf_worker *place_of_write(const struct weft_op *op)
@@ -381,7 +394,10 @@ int wf_streaming_half_close(struct weft_stream *stream)
 
 	if (err)
 		return err;
-	atomic_store(&stream->half_closed, true);
+	if (atomic_exchange(&stream->half_closed, true)) {
+		wf_op_drop(op);
+		return wf_last_set(-EPIPE, "the stream is half-closed already");
+	}
 	op->write.write.flags = WF_MESSAGE_NONE | WF_MESSAGE_LAST;
 	wf_op_launch(op, op->time.made_ns, NULL);
 	return 0;

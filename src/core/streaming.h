@@ -19,7 +19,8 @@ struct weft_stream {
 	struct weft_op *call;     /* on the caller's side; a reference */
 	struct wf_server_call *served; /* on the server's side, until the call has finished */
 	enum weft_compression compression; /* for written messages */
-	atomic_bool half_closed;
+	atomic_bool half_closed;  /* half-closed, as those who write are told at once */
+	bool ended;               /* the half-close has started: no write does any more; worker only */
 	atomic_bool wrote;        /* a message was written: the initial metadata is settled */
 	struct wf_loop_task close_task;
 	struct wf_worker *close_worker; /* the worker that close_task runs at */
@@ -56,7 +57,7 @@ void wf_streaming_close(struct weft_stream *stream); /* the caller's side */
 /* Operations of a stream.  Failures are recorded.  Threads: as its user says, one at a time. */
 int wf_streaming_write(struct weft_stream *stream, const ProtobufCMessage *message,
 		       const struct weft_op_options *options, struct weft_op **op);
-int wf_streaming_half_close(struct weft_stream *stream);
+int wf_streaming_half_close(struct weft_stream *stream); /* -EPIPE: it is half-closed already */
 int wf_streaming_read(struct weft_stream *stream, const struct weft_op_options *options,
 		      struct weft_op **op);
 

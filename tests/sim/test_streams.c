@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/op.h"
+#include "core/streaming.h"
 #include "core/worker.h"
 #include "tests/sim/mirror.pb-c.h"
 #include "tests/sim/world.h"
@@ -1279,6 +1280,43 @@ static void writes_end_with_half_close(void **state)
 	wf_world_end();
 }
 
+/* A thread that packs its message while another one half-closes has seen the stream open. */
+static void a_write_that_a_half_close_overtakes_fails_alone(void **state)
+{
+	struct weft_op_options options;
+	Sim__Bytes m = SIM__BYTES__INIT;
+	struct weft_stream *stream;
+	struct wf_flight call, write, read, ping;
+
+	(void)state;
+	open_world(WF_WORLD_CONNECTED);
+	open_kept(&call, LONG_NS, &stream);
+	assert_int_equal(weft_stream_half_close(stream), 0);
+	options = wf_flight_begin(&write, 0);
+	assert_int_equal(wf_streaming_write(stream, &m.base, &options, &write.op), 0);
+	assert_int_equal(wf_streaming_half_close(stream), -EPIPE);
+
+	wf_flight_read(&read, served, 0);
+	wf_flight_ping(&ping, 0, 1, S);
+	wf_flight_land(&write, 1, S);
+	wf_flight_land(&read, 1, S);
+	wf_flight_land(&ping, 1, S);
+	assert_int_equal(write.status, WEFT_FAILED_PRECONDITION);
+	assert_int_equal(weft_op_executed(write.op), WEFT_EXECUTED_NO);
+	assert_true(is_end(&read));
+	assert_int_equal(ping.status, WEFT_OK);
+
+	finish(WEFT_OK, "");
+	wf_flight_land(&call, 1, S);
+	assert_int_equal(call.status, WEFT_OK);
+	wf_flight_free(&call, 1);
+	wf_flight_free(&write, 1);
+	wf_flight_free(&read, 1);
+	wf_flight_free(&ping, 1);
+	weft_stream_close(stream);
+	wf_world_end();
+}
+
 static void only_messages_of_the_method_are_taken(void **state)
 {
 	ProtobufCMessageDescriptor other = sim__bytes__descriptor;
@@ -1843,6 +1881,7 @@ int main(void)
 		cmocka_unit_test(a_message_not_sent_in_time_is_not_followed_by_a_good_end),
 		cmocka_unit_test(a_server_may_close_with_open_streams),
 		cmocka_unit_test(writes_end_with_half_close),
+		cmocka_unit_test(a_write_that_a_half_close_overtakes_fails_alone),
 		cmocka_unit_test(only_messages_of_the_method_are_taken),
 		cmocka_unit_test(a_method_is_called_as_it_is_served),
 		cmocka_unit_test(a_message_that_does_not_unpack_fails_its_read),
