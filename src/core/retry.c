@@ -110,9 +110,10 @@ static void mark(struct wf_retry *r, enum weft_executed executed)
 
 	if (executed == WEFT_EXECUTED_NO)
 		return;
+	r->known = !r->policy.idempotent || !is_answered(call);
 	if (r->policy.idempotent) {
 		/* A new id keeps the reply cache from giving that failure again. */
-		if (is_answered(call))
+		if (!r->known)
 			call->request_id = next_id(r->op->peer);
 		return;
 	}

@@ -17,6 +17,7 @@ struct wf_retry {
 	unsigned failed;          /* attempts that have failed */
 	bool waiting;             /* the next attempt is to come */
 	bool quiet;               /* all that the last attempt held is free */
+	bool known;               /* the server may know the call by its id, from an earlier attempt */
 	struct wf_timer timer;
 	struct wf_error last;     /* why the last attempt failed */
 	uint32_t metadata_bytes;  /* length of the call's own metadata */

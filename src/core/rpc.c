@@ -133,10 +133,10 @@ static int check_invoked(const struct weft_op *op, struct wf_error *e)
 	return e->code;
 }
 
-/* Check that the peer of @link takes @call: one that drains knows calls that it is handling. */
-static int check_drain(const struct wf_call *call, const struct wf_link *link, struct wf_error *e)
+/* Check that the peer of @link takes @op: one that drains knows calls that it is handling. */
+static int check_drain(const struct weft_op *op, const struct wf_link *link, struct wf_error *e)
 {
-	return call->incarnation ? 0 : wf_drain_check(link, e);
+	return op->call.retry && op->call.retry->known ? 0 : wf_drain_check(link, e);
 }
 
 static void start(struct weft_op *op)
@@ -159,7 +159,7 @@ static void start(struct weft_op *op)
 	call->terms = op->terms;
 	if (op->time.deadline_ns <= call->began_ns) {
 		wf_error_set(&e, -ETIMEDOUT, "the deadline passed before the call began");
-	} else if (!wf_peer_link(op->peer, op->worker, &link, &e) && !check_drain(call, link, &e)) {
+	} else if (!wf_peer_link(op->peer, op->worker, &link, &e) && !check_drain(op, link, &e)) {
 		op->call.running = true;
 		atomic_fetch_add(&op->refs, 1);
 		if (!wf_call_start(&op->worker->calls, link, call)) {

@@ -949,12 +949,14 @@ static void an_attempt_finds_the_server_that_comes_after_one_that_drains(void **
 /* The caller hears that the server drains with the next attempt, or before it. */
 static void an_attempt_finds_its_handler_at_a_server_that_drains(void **state)
 {
-	struct weft_retry retry = policy_of(9, UNAVAILABLE, false);
 	struct wf_flight f, ping;
 
 	(void)state;
-	retry.pause_ns = retry.pause_max_ns = 2 * S;
-	for (unsigned before = 0; before < 2; before++) {
+	for (unsigned i = 0; i < 4; i++) {
+		struct weft_retry retry = policy_of(9, UNAVAILABLE, i / 2);
+		bool before = i % 2;
+
+		retry.pause_ns = retry.pause_max_ns = 2 * S;
 		open_world(WF_WORLD_CONNECTED);
 		begin_and_part(&f, &retry, 10, 8 * S);
 		wf_world_pass(S);
