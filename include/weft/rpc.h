@@ -79,7 +79,7 @@ struct weft_call_options {
 
 /*
  * Open a client of the service @descriptor at @peer.  Returns @stub owned: free it with
- * weft_stub_close().  Threads: any, callback.
+ * weft_stub_close().  -EINVAL: the service was compiled without names.  Threads: any, callback.
  */
 WEFT_API int weft_stub_open(struct weft_peer *peer,
 			    const ProtobufCServiceDescriptor *descriptor,
@@ -157,7 +157,8 @@ WEFT_API enum weft_status weft_reply_status(const char **message);
  * Serve @service to every peer; borrows it until the node closes.  A handler runs on the worker of
  * the caller and must not block; in a node of several workers handlers for different callers run
  * at the same time.  A handler may call its closure later, from any thread.
- * -EEXIST: a service of that name is served.  Threads: any.
+ * -EEXIST: a service of that name is served.  -EINVAL: the service was compiled without names.
+ * Threads: any.
  */
 WEFT_API int weft_serve(struct weft_node *node, ProtobufCService *service);
 

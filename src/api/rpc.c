@@ -14,7 +14,7 @@ int weft_stub_open(struct weft_peer *peer, const ProtobufCServiceDescriptor *des
 {
 	int err;
 
-	if (WF_NEED(peer) || WF_NEED(descriptor) || WF_NEED(stub))
+	if (WF_NEED(peer) || WF_NEED(descriptor) || WF_NEED(descriptor->name) || WF_NEED(stub))
 		return -EINVAL;
 	err = wf_check_node(peer->owner);
 	return err ? err : wf_stub_open(peer, descriptor, stub);

@@ -64,7 +64,7 @@ int wf_serve_add(struct weft_node *node, ProtobufCService *service,
 	struct wf_service_pb *pb;
 	int err;
 
-	if (WF_NEED(service) || WF_NEED(service->descriptor))
+	if (WF_NEED(service) || WF_NEED(service->descriptor) || WF_NEED(service->descriptor->name))
 		return -EINVAL;
 	pb = calloc(1, sizeof(*pb));
 	if (!pb)

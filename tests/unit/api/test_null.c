@@ -447,6 +447,11 @@ static void memory(void **state)
 	FINE(weft_unregister(NULL));
 }
 
+/* As protoc-c makes it for a file with optimize_for = CODE_SIZE. */
+static const ProtobufCServiceDescriptor nameless = {
+	.magic = PROTOBUF_C__SERVICE_DESCRIPTOR_MAGIC,
+};
+
 static void calls_of_a_client(void **state)
 {
 	const struct weft_metadata none = { 0 };
@@ -457,6 +462,7 @@ static void calls_of_a_client(void **state)
 	(void)state;
 	REFUSED(weft_stub_open(NULL, &calls__test__descriptor, &stub), "peer");
 	REFUSED(weft_stub_open(peer, NULL, &stub), "descriptor");
+	REFUSED(weft_stub_open(peer, &nameless, &stub), "descriptor->name");
 	REFUSED(weft_stub_open(peer, &calls__test__descriptor, NULL), "stub");
 	FINE(weft_stub_close(NULL));
 	GIVES_NULL(weft_stub_service(NULL), "stub");
@@ -519,9 +525,10 @@ static void handle_nothing(struct weft_stream *stream, void *arg)
 
 static void calls_of_a_server(void **state)
 {
-	const struct weft_stream_method nameless = { .handle = handle_nothing };
+	const struct weft_stream_method unnamed = { .handle = handle_nothing };
 	const struct weft_stream_method idle = { .name = "Empty" };
 	ProtobufCService service = { .descriptor = &calls__test__descriptor };
+	ProtobufCService without_name = { .descriptor = &nameless };
 	ProtobufCService undescribed = { 0 };
 	size_t count;
 
@@ -529,11 +536,12 @@ static void calls_of_a_server(void **state)
 	REFUSED(weft_serve(NULL, &service), "node");
 	REFUSED(weft_serve(node, NULL), "service");
 	REFUSED(weft_serve(node, &undescribed), "service->descriptor");
+	REFUSED(weft_serve(node, &without_name), "service->descriptor->name");
 	REFUSED(weft_serve_with(NULL, &service, NULL), "node");
 	REFUSED(weft_serve_with(node, NULL, NULL), "service");
 	REFUSED(weft_serve_streams(NULL, &service, &idle, 1), "node");
 	REFUSED(weft_serve_streams(node, &service, NULL, 1), "methods");
-	REFUSED(weft_serve_streams(node, &service, &nameless, 1), "methods[i].name");
+	REFUSED(weft_serve_streams(node, &service, &unnamed, 1), "methods[i].name");
 	REFUSED(weft_serve_streams(node, &service, &idle, 1), "methods[i].handle");
 	REFUSED(weft_serve_reflection(NULL), "node");
 	REFUSED(weft_serve_health(NULL), "node");
