@@ -18,6 +18,12 @@
 /* Share of the owed side for calls: an eighth is left to refusals and to answers under way. */
 #define CALLS_PART(bytes) ((bytes) - (bytes) / 8)
 
+/*
+ * Room left to a call with a stream by what else is kept for it: 64 KiB of metadata, a message in
+ * parts that is being put together, and the link.  Not tuned.
+ */
+#define BESIDE_BYTES (160 * KIB)
+
 static void count_strangers(struct wf_engine *engine, uint64_t bytes)
 {
 	struct wf_directory *d = engine->directory;
@@ -79,6 +85,16 @@ bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes)
 		return true;
 	most = CALLS_PART(wf_ledger_bound(link));
 	return owed < most && bytes <= most - owed;
+}
+
+bool wf_ledger_fits_call(const struct wf_link *link, uint64_t bytes)
+{
+	const struct wf_options *options = &link->engine->options;
+	uint64_t most = options->peer_bytes;
+
+	if (link->account.stranger)
+		most = WF_MIN(most, options->strangers_bytes);
+	return BESIDE_BYTES + bytes <= CALLS_PART(most / 2);
 }
 
 bool wf_ledger_takes_parts(const struct wf_link *link, uint32_t bytes)

@@ -76,6 +76,9 @@ bool wf_ledger_is_overdrawn(const struct wf_link *link);
 /* May a call begin for which @bytes are kept? */
 bool wf_ledger_takes_call(const struct wf_link *link, uint64_t bytes);
 
+/* Will @bytes of a call that has begun find room at the latest when all other calls have ended? */
+bool wf_ledger_fits_call(const struct wf_link *link, uint64_t bytes);
+
 /* May a record of @bytes begin that comes in parts, for which all its bytes are kept at once? */
 bool wf_ledger_takes_parts(const struct wf_link *link, uint32_t bytes);
 

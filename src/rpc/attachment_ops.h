@@ -15,6 +15,7 @@ struct wf_attachment_ops {
 	 * Await @count tensors, 1 at least, over @link beside message @number of @call, the
 	 * caller's id, for the caller if it is a @reply.  When all have come: whole, never
 	 * inside.  *@attachment_set is owned, until drop.  -EBADMSG, -ENOMEM.
+	 * -ENOBUFS: they are more than the peer's account will ever have room for.
 	 */
 	int (*expect)(void *ctx, struct wf_link *link, uint64_t call, bool reply, uint64_t number,
 		      uint16_t count, void (*whole)(void *owner), void *owner,

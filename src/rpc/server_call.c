@@ -256,7 +256,7 @@ static void turn_come(struct wf_limit_ticket *ticket)
 	begin(s);
 }
 
-/* Await attachments.  -EBADMSG, -ENOMEM. */
+/* Await attachments.  -EBADMSG, -ENOMEM, -ENOBUFS. */
 static int expect(struct wf_server_call *s, uint16_t count)
 {
 	const struct wf_attachment_ops *attachments = &s->serving->streams->attachments;

@@ -707,7 +707,7 @@ static void complete(void *owner)
 	idle(s);
 }
 
-/* Await attachments.  -EBADMSG, -ENOMEM. */
+/* Await attachments.  -EBADMSG, -ENOMEM, -ENOBUFS. */
 static int expect(struct incoming *in, struct wf_link *link, uint16_t count)
 {
 	const struct wf_stream *s = in->stream;
@@ -747,7 +747,7 @@ static const struct wf_answer_keeper keeper = {
 	.lost = lost,
 };
 
-/* Keep a message that has come.  -EBADMSG, -ENOMEM: nothing was done. */
+/* Keep a message that has come.  -EBADMSG, -ENOMEM, -ENOBUFS: nothing was done. */
 static int keep(struct wf_stream *s, struct wf_link *link, struct wf_stream_arrived *a)
 {
 	const struct wf_body *body = &a->record.body;
@@ -858,6 +858,14 @@ int wf_stream_take(struct wf_stream *s, struct wf_link *link, struct wf_stream_a
 		deliver_at_once(s, link, a);
 	else if (message)
 		err = keep(s, link, a);
+	if (err == -ENOBUFS) {
+		/* The message would come again for ever, and nothing behind it be heard. */
+		wf_error_set(&e, err, "a message with %u attachments is over WEFT_PEER_BYTES",
+			     a->record.attachments);
+		wf_stream_refuse(link, a);
+		break_off(s, &e);
+		return 0;
+	}
 	if (err) {
 		wf_stream_unarrive(link, a);
 		return err;

@@ -55,14 +55,15 @@ int wf_attachment_set_open(struct wf_attachment_sets *sets,
 			   const struct wf_attachment_set_name *name, uint32_t count,
 			   struct wf_attachment_set **attachment_set)
 {
+	const struct wf_link *link = wf_link_real(name->link);
 	uint64_t hash = hash_of(sets, name);
 	struct wf_attachment_set *set;
 
 	if (find(sets, name, hash))
 		return -EBADMSG;
 	/* A reply's attachments are never refused: this node has asked for them. */
-	if (!name->reply && !wf_ledger_takes_call(wf_link_real(name->link), kept_bytes(count)))
-		return -ENOMEM;
+	if (!name->reply && !wf_ledger_takes_call(link, kept_bytes(count)))
+		return wf_ledger_fits_call(link, kept_bytes(count)) ? -ENOMEM : -ENOBUFS;
 	set = calloc(1, sizeof(*set) + count * sizeof(set->tensors[0]));
 	if (!set)
 		return -ENOMEM;

@@ -64,6 +64,7 @@ void wf_attachment_sets_fini(struct wf_attachment_sets *sets);
 /*
  * Await @count tensors, 1 at least, beside message @name; whole is never called inside.
  * *@attachment_set: with one reference.  -EBADMSG: they are awaited already.  -ENOMEM.
+ * -ENOBUFS: the account of the peer has no room for so many, and never will.
  */
 int wf_attachment_set_open(struct wf_attachment_sets *sets,
 			   const struct wf_attachment_set_name *name, uint32_t count,

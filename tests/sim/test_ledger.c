@@ -224,6 +224,58 @@ static void calls_beyond_the_account_are_refused_and_those_begun_end_well(void *
 	wf_world_end();
 }
 
+static struct weft_stream *served;
+
+static void keep_stream(unsigned number, struct weft_stream *stream)
+{
+	(void)number;
+	served = stream;
+}
+
+/* Each is a tensor of no bytes. */
+static void attach_many(struct weft_stream *stream)
+{
+	static int64_t none;
+	const struct weft_tensor tensor = {
+		.device = { WEFT_CPU, 0 }, .ndim = 1, .dtype = { WEFT_UINT, 8, 1 }, .shape = &none,
+	};
+
+	for (unsigned i = 0; i < WEFT_ATTACHMENTS_MAX; i++)
+		assert_int_equal(weft_stream_attach(stream, &tensor, NULL, NULL), 0);
+}
+
+static void a_message_whose_attachments_have_no_room_ever_ends_its_call_alone(void **state)
+{
+	struct wf_flight call, write, read;
+	struct weft_stream *stream;
+
+	(void)state;
+	open_world();
+	wf_world_on_stream(keep_stream);
+	wf_flight_open(&call, 0, 1, 50 * S, &stream);
+	wf_world_pass(S);
+	wf_flight_read(&read, served, 0);
+	attach_many(stream);
+	wf_flight_write(&write, stream, NULL, 0, 0);
+	wf_flight_land(&read, 1, 5 * S);
+	assert_int_equal(read.status, WEFT_RESOURCE_EXHAUSTED);
+	wf_flight_ping(&one, 0, 1, S);
+	wf_flight_land(&one, 1, S);
+	assert_int_equal(one.status, WEFT_OK);
+	wf_flight_free(&one, 1);
+
+	weft_stream_finish(served, WEFT_OK, "");
+	wf_flight_land(&call, 1, S);
+	wf_flight_land(&write, 1, S);
+	assert_int_equal(call.status, WEFT_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(weft_op_message(call.op), "attachments"));
+	wf_flight_free(&call, 1);
+	wf_flight_free(&write, 1);
+	wf_flight_free(&read, 1);
+	weft_stream_close(stream);
+	wf_world_end();
+}
+
 /* Import a new window of node 1, over @memory, at node 0. */
 static struct weft_remote *import_window(uint8_t *memory, struct weft_window **window)
 {
@@ -687,6 +739,7 @@ int main(void)
 		cmocka_unit_test(a_frame_that_a_full_account_refuses_for_long_costs_no_rail),
 		cmocka_unit_test(another_peer_is_served_while_the_account_of_one_is_spent),
 		cmocka_unit_test(calls_beyond_the_account_are_refused_and_those_begun_end_well),
+		cmocka_unit_test(a_message_whose_attachments_have_no_room_ever_ends_its_call_alone),
 		cmocka_unit_test(a_note_is_taken_where_there_is_no_room_for_a_call),
 		cmocka_unit_test(a_call_that_ended_gives_its_room_back),
 		cmocka_unit_test(offers_of_a_dead_peer_are_no_longer_charged),
