@@ -617,7 +617,8 @@ void wf_receiving_stop(struct wf_receiving *r, const struct wf_error *e)
 
 void wf_receiving_cancel(struct wf_receiving *r, const struct wf_error *e)
 {
-	r->returns = r->give_back && !(r->flags & WEFT_DROP);
+	/* Without a record to give back, the pull itself has to answer for the tensor. */
+	r->returns = r->unexpected && r->give_back && !(r->flags & WEFT_DROP);
 	stop(r, e);
 }
 

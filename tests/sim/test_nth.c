@@ -1410,6 +1410,60 @@ static void gets_and_puts_end_when_memory_comes_back(void **state)
 	}
 }
 
+static bool reads_wait;
+
+static int put_reads_off(const char *call)
+{
+	return reads_wait && !strcmp(call, "fi_read") ? -FI_EAGAIN : 0;
+}
+
+/*
+ * Cancel a receive amid its pull, where allocation @nth has failed since the send, and receive the
+ * tensor again.  Is it gone, for want of memory to keep it?
+ */
+static bool cancel_amid_pull(uint64_t nth)
+{
+	const struct wf_nth_fault fault = { .kind = WF_NTH_MEMORY, .first = nth, .count = 1 };
+	struct trip t[3] = { { 0 } };
+	bool failed, gone;
+
+	step++;
+	receive(&t[0], NULL, BIG, INTO_BUFFER, 0);
+	wf_world_pass(MS);
+	reads_wait = true;
+	wf_nth_fail(&fault);
+	send(&t[1], BIG, 0, false);
+	wf_world_pass(20 * MS);
+	failed = is_over(&t[0]) || is_over(&t[1]);
+	weft_cancel(t[0].op);
+	wf_world_pass(MS);
+	reads_wait = false;
+	receive(&t[2], NULL, BIG, INTO_BUFFER, 0);
+	assert_true(wf_world_run(all_ended, &(struct trips){ t, 2 }, 2 * S));
+	wf_world_pass(MS);
+	gone = !failed && !is_over(&t[2]);
+	weft_cancel(t[2].op);
+	assert_true(wf_world_run(all_ended, &(struct trips){ t, 3 }, 2 * S));
+	free_all(t, 3);
+	return gone;
+}
+
+static void the_sender_hears_at_once_of_a_receive_that_could_not_keep_its_tensor(void **state)
+{
+	unsigned gone = 0;
+
+	(void)state;
+	if (wf_nth_is_child())
+		return;
+	wf_world_open(WF_WORLD_CONNECTED, 2, &(struct wf_fake){ .seed = 1, .veto = put_reads_off });
+	wf_world_connect(0, 1);
+	peer = wf_world_peer(0, 1);
+	for (uint64_t nth = 1; nth <= 20; nth++)
+		gone += cancel_amid_pull(nth);
+	assert_int_not_equal(gone, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -1426,6 +1480,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(callers_hear_of_failures_when_memory_comes_back),
 		cmocka_unit_test(a_call_says_that_there_is_no_memory_for_its_request),
 		cmocka_unit_test(gets_and_puts_end_when_memory_comes_back),
+		cmocka_unit_test(
+			the_sender_hears_at_once_of_a_receive_that_could_not_keep_its_tensor),
 	};
 
 	if (argc == 6) {
