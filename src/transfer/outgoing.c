@@ -300,6 +300,18 @@ static void offer_parcel(struct wf_outgoing *p, struct wf_body *body)
 }
 
 /*
+ * Is the body open on its device over this very connection?  No read has failed there, which would
+ * have ended the connection: a RESUME came twice, or the answer to it could not leave.
+ */
+static bool is_reached(const struct wf_outgoing *p)
+{
+	const struct wf_link *link = wf_link_real(p->link);
+
+	return p->offer.direct && p->offer.grant.key && wf_link_caps(link)->connected &&
+	       p->offer.grant_epoch == link->probe.epoch;
+}
+
+/*
  * Could the rail reach the body on its device?  Not once some of the body has gone through the
  * host, nor where the rail did and the body has to be offered again, unless there is nothing
  * else.
@@ -309,7 +321,7 @@ static bool may_reach(const struct wf_outgoing *p)
 	bool only = p->terms->no_staging;
 
 	return p->stage && !p->stage->bounce && p->path.sum_kind == WF_BODY_SUM_NONE &&
-	       (only || p->staging->reached_by != wf_link_real(p->link)->on) &&
+	       (only || is_reached(p) || p->staging->reached_by != wf_link_real(p->link)->on) &&
 	       wf_stage_is_reached(p->stage, wf_link_real(p->link), only);
 }
 
@@ -903,7 +915,7 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 {
 	const struct wf_rail_caps *caps = wf_link_caps(wf_link_real(p->link));
 	int err = wf_terms_rail(p->terms, wf_link_real(p->link), caps, e);
-	bool may_direct;
+	bool may_direct, was_direct = p->offer.direct;
 
 	if (!err)
 		err = wf_terms_seal(p->terms, wf_link_real(p->link), e);
@@ -919,6 +931,9 @@ static int offer_again(struct wf_outgoing *p, bool handle, struct wf_cuda_export
 	if (handle && hand(p, export, body))
 		return 0;
 	p->offer.direct = may_direct && reach(p);
+	/* The registration of the device is not that of the buffer, which gets its own. */
+	if (was_direct && !p->offer.direct)
+		close_grants(p);
 	return open_again(p, body, e);
 }
 

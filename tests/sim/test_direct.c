@@ -414,6 +414,46 @@ static void go_on(void)
 	assert_int_equal(wf_world_count(1).frames_refused, refused);
 }
 
+static bool has_state(void *arg)
+{
+	const struct wf_pull *pull = the_pull();
+
+	return pull && pull->state == *(enum wf_pull_state *)arg;
+}
+
+/* The connection breaks under a RESUME, so that it and the next one come over the new one. */
+static void a_resume_that_comes_twice_opens_the_device_twice(void **state)
+{
+	enum wf_pull_state asked = WF_PULL_ASKED;
+	unsigned direct = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct move m = { .from = 0, .to = HOST, .bytes = 5 * MIB + 3 };
+		CUstream stream;
+
+		setenv("WEFT_CHUNK_BYTES", "65536", 1);
+		begin(seed, 0);
+		move_open(&m);
+		m.stream = stream = held_stream(0, m.out);
+		move_send(&m);
+		wf_world_pass(50 * MS);
+		gpu.fake_cuda_hold(false);
+		wf_world_pass(50 * MS);
+		move_receive(&m);
+		assert_true(wf_world_run(has_state, &asked, S));
+		wf_fake_break_domain(WF_WORLD_NIC);
+		move_land(&m);
+		assert_int_equal(m.flights[1].status, WEFT_OK);
+		direct += !strcmp(m.paths[0].way, "direct");
+		assert_int_equal(wf_world_count(1).frames_refused, 0);
+		move_end(&m);
+		assert_int_equal(gpu.cuStreamDestroy_v2(stream), 0);
+		wf_world_end();
+	}
+	assert_int_not_equal(direct, 0);
+}
+
 static void a_link_outlives_a_strict_receive_whose_owner_has_to_stage(void **state)
 {
 	struct move m = { .from = 0, .to = HOST, .bytes = 8 * MIB,
@@ -636,6 +676,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_strict_operation_goes_by_the_nic_or_not_at_all),
 		cmocka_unit_test(the_programs_stream_comes_first_at_either_end),
 		cmocka_unit_test(a_receive_whose_bytes_are_not_seen_by_its_device_fails),
+		cmocka_unit_test(a_resume_that_comes_twice_opens_the_device_twice),
 		cmocka_unit_test(a_link_outlives_a_strict_receive_whose_owner_has_to_stage),
 		cmocka_unit_test(a_link_outlives_a_receive_that_is_cancelled_as_its_owner_stages),
 		cmocka_unit_test(a_piece_read_again_is_still_in_the_owners_bounce_buffer),
