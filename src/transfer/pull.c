@@ -947,7 +947,7 @@ static bool changes(const struct wf_pull *pull, const struct wf_body *body)
 static bool is_expected(const struct wf_pull *pull, const struct wf_body *body)
 {
 	if (body->way == WF_BODY_HANDLE)
-		return pull->job.handle;
+		return true;
 	if (pull->way == WF_PULL_WAY_IMPORTED ||
 	    (body->way != WF_BODY_PULL && body->way != WF_BODY_STAGED))
 		return false;
@@ -1007,7 +1007,9 @@ void wf_pull_again(struct wf_pull *pull, const struct wf_body *body)
 {
 	struct wf_error e;
 
-	if (pull->state != WF_PULL_ASKED)
+	/* An owner that was asked twice may offer a handle again that has been of no use here. */
+	if (pull->state != WF_PULL_ASKED ||
+	    (body->way == WF_BODY_HANDLE && !pull->job.handle))
 		return;
 	pull->state = WF_PULL_WAITING;
 	if (body->way == WF_BODY_NONE) {

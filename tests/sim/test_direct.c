@@ -666,6 +666,38 @@ static void an_operation_that_waits_for_the_programs_stream_says_so_and_can_be_e
 	}
 }
 
+/* The rail breaks under a RESUME, so that the owner offers its handle twice. */
+static void a_handle_that_can_not_be_imported_may_be_offered_twice(void **state)
+{
+	enum wf_pull_state asked = WF_PULL_ASKED;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		const struct wf_fake fake = { .seed = seed, .delay_min_ns = 2000,
+					      .delay_max_ns = 60000 };
+		struct move m = { .from = 0, .to = 1, .bytes = 5 * MIB + 3 };
+
+		setenv("WEFT_CUDA", wf_cuda_driver_file(), 1);
+		wf_world_open(WF_WORLD_SAME_HOST, 2, &fake);
+		wf_world_connect(0, 1);
+		gpu.fake_cuda_fail("cuIpcOpenMemHandle", 1, CU_NOT_SUPPORTED);
+		move_open(&m);
+		move_send(&m);
+		wf_world_pass(50 * MS);
+		move_receive(&m);
+		assert_true(wf_world_run(has_state, &asked, S));
+		wf_world_break_rail(0, 1, true);
+		wf_world_pass(MS);
+		wf_world_break_rail(0, 1, false);
+		move_land(&m);
+		assert_int_equal(m.flights[0].status, WEFT_OK);
+		assert_int_equal(m.flights[1].status, WEFT_OK);
+		assert_string_equal(m.paths[1].way, "staged");
+		move_end(&m);
+		wf_world_end();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -684,6 +716,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_bounce_buffer_that_is_needed_after_all_comes_from_idle_memory),
 		cmocka_unit_test(a_strict_operation_needs_no_pool),
 		cmocka_unit_test(memory_that_can_not_be_registered_now_ends_its_operation),
+		cmocka_unit_test(a_handle_that_can_not_be_imported_may_be_offered_twice),
 		cmocka_unit_test(
 			an_operation_that_waits_for_the_programs_stream_says_so_and_can_be_ended),
 	};
