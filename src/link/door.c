@@ -162,11 +162,19 @@ int wf_door_pass(struct wf_conn *conn, struct wf_door *to, struct wf_conn **pass
 	return 0;
 }
 
+/* Let the next poll go on with @conn if its session holds bytes, which no event tells of. */
+static void note_held(struct wf_conn *conn)
+{
+	if (wf_byte_stream_holds(&conn->stream) && wf_list_empty(&conn->more_node))
+		wf_list_append(&conn->lists->more, &conn->more_node);
+}
+
 void wf_door_take(struct wf_conn *passed, uint64_t now_ns)
 {
 	passed->since_ns = now_ns;
 	wf_conn_stand_as_stranger(passed, now_ns + WF_DOOR_STRANGER_NS);
 	wf_socket_join(passed->stream.socket, passed);
+	note_held(passed);
 }
 
 /*
@@ -205,9 +213,8 @@ static void read_conn(struct wf_door *door, struct wf_conn *conn)
 		if (!conn->stream.socket)
 			return;
 	}
-	/* No event tells of bytes that a session holds, and those of a busy one never end. */
-	if (wf_byte_stream_holds(&conn->stream) && wf_list_empty(&conn->more_node))
-		wf_list_append(&door->lists.more, &conn->more_node);
+	/* The messages of a busy session never end, and others have their turn. */
+	note_held(conn);
 }
 
 /* Begin the handshake with a stranger, or with the node that was dialled. */

@@ -36,6 +36,8 @@ struct side {
 	bool disordered, told_for_nobody;
 	bool close_in_message, answer;
 	struct wf_conn *victim; /* closed inside the next message of another */
+	struct side *pass_to;   /* the next message's conn goes there */
+	struct wf_conn *passed;
 	struct wf_error error;
 };
 
@@ -74,10 +76,14 @@ static void on_message(void *ctx, struct wf_conn *conn, const struct wf_greet *g
 
 	s->messages++;
 	s->conn = conn;
-	if (!wf_conn_owner(conn))
-		wf_conn_adopt(conn, s);
 	if (greet->kind == WF_GREET_HELLO)
 		s->hellos++;
+	if (s->pass_to) {
+		assert_int_equal(wf_door_pass(conn, s->pass_to->door, &s->passed), 0);
+		return;
+	}
+	if (!wf_conn_owner(conn))
+		wf_conn_adopt(conn, s);
 	if (greet->kind == WF_GREET_BEAT && greet->beat.number != s->next_number++)
 		s->disordered = true;
 	if (s->answer && greet->kind == WF_GREET_BEAT)
@@ -1241,6 +1247,34 @@ static void a_conn_has_one_secret_and_identity_at_both_ends(void **state)
 	close_side(&b);
 }
 
+static void messages_behind_a_hello_follow_it_to_another_door(void **state)
+{
+	struct side client, server, other;
+	struct wf_greet greet = hello();
+	struct wf_conn *conn;
+
+	(void)state;
+	open_side(&client, NULL);
+	open_side(&server, "127.0.0.1:0");
+	open_side(&other, NULL);
+	server.pass_to = &other;
+	conn = dial(&client, wf_door_address(server.door));
+	/* All wait for the handshake, and come at once after it. */
+	assert_int_equal(wf_conn_send(conn, &greet), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		greet = beat(i);
+		assert_int_equal(wf_conn_send(conn, &greet), 0);
+	}
+	UNTIL(server.passed, &client, &server);
+	wf_door_take(server.passed, now_ns());
+	UNTIL(other.messages == 3, &other, NULL);
+	assert_int_equal(server.messages, 1);
+	assert_false(other.disordered);
+	close_side(&client);
+	close_side(&other);
+	close_side(&server);
+}
+
 #define WITH_KEY(test) \
 	{ #test " with a key", test, with_key, without_key, NULL }
 
@@ -1273,6 +1307,7 @@ int main(void)
 		cmocka_unit_test(ipv6_works_where_there_is_one),
 		cmocka_unit_test(beyond_loopback_must_be_said_by_name),
 		cmocka_unit_test(a_port_has_one_door),
+		cmocka_unit_test(messages_behind_a_hello_follow_it_to_another_door),
 		cmocka_unit_test(a_forked_child_closes_its_copies_alone),
 		cmocka_unit_test(a_forked_child_that_keeps_its_copies_does_no_harm),
 		WITH_KEY(messages_come_whole_and_in_order_both_ways),
@@ -1290,6 +1325,7 @@ int main(void)
 		WITH_KEY(a_node_without_a_key_hears_why_the_door_closes),
 		WITH_KEY(a_dial_to_a_node_without_a_key_says_nothing),
 		WITH_KEY(a_conn_has_one_secret_and_identity_at_both_ends),
+		WITH_KEY(messages_behind_a_hello_follow_it_to_another_door),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
