@@ -16,7 +16,7 @@
 #define WF_SIDE_ADDRESS_BYTES 128 /* as WF_GREET_ADDRESS_BYTES */
 #define WF_SIDE_NONCE_BYTES 16
 #define WF_SIDE_FDS_MAX (3 + WF_SIDE_RAILS_MAX)
-#define WF_SIDE_BYTES_MAX 4096 /* a packet's bytes; the longest has 2392 */
+#define WF_SIDE_BYTES_MAX 4096 /* a packet's bytes; the longest has 2384 */
 
 enum wf_side_kind {
 	WF_SIDE_MEET = 1, /* the first packet each way */
