@@ -95,10 +95,12 @@ static Operation call(const Stub &stub, unsigned method, const nb::bytes &reques
 	flight->result = reply_of;
 	flight->keeps = stub.service();
 	check(weft_call_open(stub.get(), options.get(), &service, &flight->op));
+	/* Python runs after each array and may close the node: the call would never end then. */
 	taken.attach([&](const weft_tensor *t, const weft_send_options *o, weft_op **op) {
+		(void)stub.get(); // raises
 		return weft_call_attach(flight->op, t, o, op);
 	});
-	(void)stub.get(); // raises: a call of a node that has closed would never end
+	(void)stub.get(); // raises
 	service->invoke(service, method, message.get(), ignore_reply, nullptr);
 	return Operation(std::move(flight));
 }
@@ -229,9 +231,9 @@ static nb::list attachments(const Operation &o)
 
 static Operation receive(const Operation &o, size_t index, nb::handle into, nb::handle timeout)
 {
-	o.flight().shared->node();
 	return receive_by(o.flight().shared, into, timeout,
 			  [&](const weft_tensor *t, const weft_recv_options *r, weft_op **op) {
+				  (void)o.flight().shared->node(); // raises: taking @into runs Python
 				  return weft_op_receive(o.flight().op, index, t, r, op);
 			  });
 }

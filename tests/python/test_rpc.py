@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import numpy as np
@@ -191,6 +192,39 @@ async def test_arrays_go_beside_messages_and_come_back(stub, talk, server):
     await call.receive(1, into=into)
     assert (into == 2).all()
     assert (np.asarray(await call.receive(0)) == np.arange(10) * 2).all()
+
+
+def test_an_array_whose_taking_closes_the_node_receives_nothing(start):
+    class Closing:
+        def __init__(self, content):
+            self.content = content
+
+        def __dlpack_device__(self):
+            return self.content.__dlpack_device__()
+
+        def __dlpack__(self, **words):
+            closer = threading.Thread(target=node.close)
+            closer.start()
+            closer.join(LIMIT)
+            return self.content.__dlpack__(**words)
+    server = start(SERVER)
+    node = weft.Node(provider='tcp', timeout=LIMIT)
+    call = rpc.Stub(node.peer(server.line()), TALK).Say(Text(), attach=[np.arange(10)])
+    call.result(LIMIT)
+    with pytest.raises(weft.InvalidArgument, match='the node is closed'):
+        call.receive(0, into=Closing(np.zeros(10, int)))
+    assert node.closed
+
+
+def test_a_call_whose_node_closes_between_its_arrays_is_refused():
+    with weft.Node(provider='tcp', timeout=LIMIT) as server:
+        node = weft.Node(provider='tcp', timeout=LIMIT, manual=True)
+        stub = rpc.Stub(node.peer(server.address), TALK)
+        close = node.close   # called after each array
+        node._set_kick(close)
+        with pytest.raises(weft.InvalidArgument, match='the node is closed'):
+            stub.Say(Text(), attach=[np.arange(10), np.arange(10)])
+        assert node.closed
 
 
 @together()
