@@ -31,7 +31,11 @@ static void tell(void *arg)
 
 	if (found == watched.end())
 		return;
-	found->second->given_up(number);
+	try {
+		found->second->given_up(number);
+	} catch (const std::bad_alloc &) {
+		/* The handler is not cancelled, and can ask whether anyone waits for it. */
+	}
 	watched.erase(found);
 }
 
@@ -80,7 +84,7 @@ void Inbox::come(Arrival arrival)
 	arrival.number = number;
 	/* Once the call is in, another thread may answer it. */
 	weft_served_on_cancel(arrival.call, tell, reinterpret_cast<void *>(uintptr_t(number)));
-	{
+	try {
 		std::lock_guard<std::mutex> held(lock_);
 
 		if (!closed_) {
@@ -88,6 +92,9 @@ void Inbox::come(Arrival arrival)
 			ring();
 			return;
 		}
+	} catch (const std::bad_alloc &) {
+		forget(number);
+		throw;
 	}
 	forget(number);
 	turn_away(arrival, "the server is closing");

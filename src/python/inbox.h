@@ -38,9 +38,12 @@ public:
 	~Inbox();
 	Inbox(const Inbox &) = delete;
 
-	/* Take @arrival, and tell later whether its caller gave up.  Threads: the worker. */
+	/*
+	 * Take @arrival, and tell later whether its caller gave up.  Throws std::bad_alloc: the call is
+	 * not taken.  Threads: the worker.
+	 */
 	void come(Arrival arrival);
-	/* The caller of call @number has given up.  Threads: the worker. */
+	/* The caller of call @number has given up.  Throws std::bad_alloc.  Threads: the worker. */
 	void given_up(uint64_t number);
 
 	/* Take what has come, and the numbers of calls whose callers gave up.  Threads: any. */

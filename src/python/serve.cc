@@ -3,6 +3,7 @@
  * Services served in Python: calls wait in an inbox for the event loop, which answers them.
  */
 #include <cerrno>
+#include <new>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -33,6 +34,9 @@ struct Served {
 	} handler = {};
 };
 
+static const char no_memory[] = "no memory for the request";
+
+/* No exception may leave a callback of weft's. */
 static void handle(ProtobufCService *base, unsigned method, const ProtobufCMessage *input,
 		   ProtobufCClosure closure, void *closure_data)
 {
@@ -40,19 +44,26 @@ static void handle(ProtobufCService *base, unsigned method, const ProtobufCMessa
 	struct weft_served *call = weft_served(closure_data);
 	Arrival arrival = { 0, method, call, weft_served_peer(call), nullptr, closure, closure_data, {} };
 
-	arrival.request.resize(protobuf_c_message_get_packed_size(input));
-	protobuf_c_message_pack(input, reinterpret_cast<uint8_t *>(&arrival.request[0]));
-	handler->served->inbox.come(std::move(arrival));
+	try {
+		arrival.request.resize(protobuf_c_message_get_packed_size(input));
+		protobuf_c_message_pack(input, reinterpret_cast<uint8_t *>(&arrival.request[0]));
+		handler->served->inbox.come(std::move(arrival));
+	} catch (const std::bad_alloc &) {
+		weft_served_fail(call, WEFT_RESOURCE_EXHAUSTED, no_memory);
+	}
 }
 
 static void handle_stream(weft_stream *stream, void *arg)
 {
 	auto *method = static_cast<Served::Method *>(arg);
-
 	struct weft_served *call = weft_stream_served(stream);
 
-	method->served->inbox.come(
-		{ 0, method->index, call, weft_served_peer(call), stream, nullptr, nullptr, {} });
+	try {
+		method->served->inbox.come({ 0, method->index, call, weft_served_peer(call), stream,
+					     nullptr, nullptr, {} });
+	} catch (const std::bad_alloc &) {
+		weft_stream_finish(stream, WEFT_RESOURCE_EXHAUSTED, no_memory);
+	}
 }
 
 static void destroy_nothing(ProtobufCService *service)

@@ -468,6 +468,40 @@ async def test_calls_over_the_limit_are_refused(stub, talk, server):
     first.cancel()
 
 
+@pytest.mark.skipif('libasan' in os.environ.get('LD_PRELOAD', ''),
+                    reason='AddressSanitizer ends a process that is out of memory')
+def test_a_server_without_memory_for_a_request_refuses_it_and_goes_on(start):
+    # All of the requests are kept, each in memory of its own.
+    server = start('''
+        import resource, select, weft
+        from weft import rpc
+        import sys; sys.path.insert(0, %r)
+        import test_rpc
+        node = weft.Node(provider='tcp')
+        server = node._serve(rpc._service_of(test_rpc.TALK, rpc._methods_of(test_rpc.TALK)), [],
+                             0, 0, 0, 0)
+        print(node.address, flush=True)
+        kept = []
+        while True:
+            select.select([server.fd], [], [])
+            for call in server.take()[0]:
+                call.reply(b'')
+                kept.append(call)
+            if len(kept) == 1:
+                pages = int(open('/proc/self/statm').read().split()[0])
+                limit = pages * resource.getpagesize() + (100 << 20)
+                resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    ''' % os.path.dirname(os.path.abspath(__file__)), MALLOC_ARENA_MAX='1',
+                   MALLOC_MMAP_THRESHOLD_='1000000')
+    with weft.Node(provider='tcp', timeout=LIMIT) as node:
+        stub = rpc.Stub(node.peer(server.line()), TALK)
+        with pytest.raises(weft.Error, match='no memory for the request') as raised:
+            for _ in range(20):
+                stub.Say(Text(data=bytes(8 << 20))).result(LIMIT)
+        assert raised.value.status is weft.Status.RESOURCE_EXHAUSTED
+        stub.Say(Text()).result(LIMIT)
+
+
 @together()
 async def test_a_server_that_closes_turns_calls_away(stub, talk, server):
     running = stub.Wait(Text())
