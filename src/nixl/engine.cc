@@ -273,6 +273,7 @@ Status Engine::take_notifications(Notifications &out)
 	return status_guard([&] {
 		size_t before = out.size();
 
+		(void)mailbox_.receive_long();
 		inbox_->take(&out);
 		if (out.size() == before) {
 			guest_.again(&asked_);

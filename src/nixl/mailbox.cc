@@ -29,10 +29,8 @@ uint64_t mailbox_step(const std::string &descriptor)
 
 Status Mailbox::open(struct weft_node *node, std::shared_ptr<Inbox> inbox)
 {
-	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
 	char descriptor[WEFT_DESCRIPTOR_BYTES_MAX];
 	size_t bytes = sizeof(descriptor);
-	struct weft_op *receive;
 	int err;
 
 	node_ = node;
@@ -45,15 +43,34 @@ Status Mailbox::open(struct weft_node *node, std::shared_ptr<Inbox> inbox)
 	if (err)
 		return status_of_error(err, "no window for notifications");
 	descriptor_.assign(descriptor, bytes);
+	err = receive_long();
+	return err ? status_of_error(err, "no receive of notifications") : SUCCESS;
+}
 
+int Mailbox::receive_long()
+{
+	struct weft_recv_options options = WEFT_RECV_OPTIONS_INIT;
+	std::lock_guard<std::mutex> held(lock_);
+
+	if (receive_)
+		return 0;
 	options.op.done = came;
 	options.op.arg = this;
 	options.flags = WEFT_RECV_MANY;
 	options.many_max = kLettersMax;
 	/* The receive is freed where it is told, like each of its tensors. */
-	err = weft_recv(node, nullptr, mailbox_step(descriptor_), descriptor_.data(),
-			descriptor_.size(), nullptr, &options, &receive);
-	return err ? status_of_error(err, "no receive of notifications") : SUCCESS;
+	return weft_recv(node_, nullptr, mailbox_step(descriptor_), descriptor_.data(),
+			 descriptor_.size(), nullptr, &options, &receive_);
+}
+
+bool Mailbox::has_run_out(const struct weft_op *op)
+{
+	std::lock_guard<std::mutex> held(lock_);
+
+	if (op != receive_ || weft_op_status(op) != WEFT_RESOURCE_EXHAUSTED)
+		return false;
+	receive_ = nullptr;
+	return true;
 }
 
 void Mailbox::close()
@@ -70,6 +87,13 @@ void Mailbox::came(struct weft_op *op, void *arg)
 	bool room = true;
 	uint64_t bytes;
 
+	/* Notifications that came are not lost, but wait for another receive. */
+	if (mailbox->has_run_out(op)) {
+		log_line(LOG_WARN, "long notifications wait until the program asks for some: %s",
+			 weft_op_message(op));
+		weft_op_free(op);
+		return;
+	}
 	if (status != WEFT_OK && status != WEFT_CANCELLED)
 		log_line(LOG_ERROR, "a long notification is lost: %s: %s", weft_status_name(status),
 			 weft_op_message(op));

@@ -13,6 +13,7 @@
 #define WEFT_NIXL_MAILBOX_H
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include <weft/window.h>
@@ -31,6 +32,9 @@ public:
 	/* Open the mailbox of @node, whose notifications go to @inbox.  Failures are logged. */
 	Status open(struct weft_node *node, std::shared_ptr<Inbox> inbox);
 
+	/* Receive long notifications, unless that is under way: it ends where memory is short. */
+	int receive_long();
+
 	/* Take nothing any more, before the node closes. */
 	void close();
 
@@ -39,6 +43,7 @@ public:
 
 private:
 	static void came(struct weft_op *op, void *arg);
+	bool has_run_out(const struct weft_op *op);
 
 	struct weft_node *node_ = nullptr;
 	char byte_ = 0;
@@ -46,6 +51,8 @@ private:
 	std::shared_ptr<Inbox> inbox_;
 	std::shared_ptr<Listener> listener_;
 	struct weft_window *window_ = nullptr;
+	std::mutex lock_;                   /* receive_, which the program and the worker change */
+	struct weft_op *receive_ = nullptr; /* null: there was no memory for what came */
 };
 
 }  // namespace weft_nixl
