@@ -125,7 +125,8 @@ static int in_one_slice(const std::shared_ptr<Shared> &shared, Part *part, const
 	uint64_t slice;
 	int err;
 
-	while (!turn.has_come() && !over() && left.ns() && Inside::may_be(*shared, part))
+	/* The node or the part may be gone, and with it what @over looks at. */
+	while (!turn.has_come() && Inside::may_be(*shared, part) && !over() && left.ns())
 		let_others_run();
 	if (!Inside::may_be(*shared, part))
 		return -ESHUTDOWN;
