@@ -95,6 +95,7 @@ class Talk:
         return await requests.read()
 
     async def Chat(self, requests, context):
+        context.set_initial_metadata([('first', 'one')])
         while True:
             read = requests.read()
             request = await read
@@ -236,6 +237,21 @@ async def test_streams_pass_messages_in_order_either_way(stub, talk, server):
         for word in ('a', 'c', 'd'):
             yield Text(text=word)
     assert [one.text async for one in stub.Chat(words())] == ['A', 'C', 'D']
+
+
+@together()
+async def test_initial_metadata_of_a_stream_is_there_once_a_message_is_read(stub, talk, server):
+    call = stub.Chat()
+    await call.write(Text(text='a'))
+    read = call.read()
+    while not read.done():
+        await asyncio.sleep(0.001)
+    assert call.initial_metadata() == []   # it has come, and nobody has read it
+    await read
+    assert call.initial_metadata() == [('first', 'one')]
+    call.done_writing()
+    await call
+    assert call.initial_metadata() == [('first', 'one')]
 
 
 @together()

@@ -139,8 +139,9 @@ class _Told:
     _operation: _weft.Operation
 
     def initial_metadata(self) -> list:
-        """What the server sent before its reply, or before the first message that was read."""
-        return _weft._initial(self._operation)
+        """What the server sent before its reply, once that is there: what came before it may be of an
+        attempt that failed."""
+        return _weft._initial(self._operation) if self._operation.done() else []
 
     def trailing_metadata(self) -> list:
         """What the server sent at the end."""
@@ -149,10 +150,6 @@ class _Told:
 
 class Call(Pending, _Told):
     """A call of one message and one reply."""
-    def initial_metadata(self) -> list:
-        """What the server sent before its reply, once that is there: what came before it may be of an
-        attempt that failed."""
-        return super().initial_metadata() if self.done() else []
 
 
 class _Reader:
@@ -184,6 +181,11 @@ class StreamCall(_Reader, _Told):
         self._operation = operation
         self._writer = None
         self._reply = None   # operation that reads the only reply, for all who ask for it
+        self._heard = False   # a read has ended well: the initial metadata is there
+
+    def initial_metadata(self) -> list:
+        """What the server sent before the first message, once one is read or the call is over."""
+        return _weft._initial(self._operation) if self._heard else super().initial_metadata()
 
     def write(self, message: Any, attach: Iterable = (), timeout: Optional[float] = None) -> Pending:
         """Write a message, with arrays beside it, which are borrowed until they are sent."""
@@ -198,9 +200,11 @@ class StreamCall(_Reader, _Told):
         return self._message_of(self._stream.read(timeout))
 
     def _message_of(self, operation: _weft.Operation) -> Pending:
-        reply = self._method.reply
-        return Pending(operation, lambda packed: None if packed is None else reply.FromString(packed),
-                       self)
+        return Pending(operation, self._message, self)
+
+    def _message(self, packed: Optional[bytes]) -> Any:
+        self._heard = True
+        return None if packed is None else self._method.reply.FromString(packed)
 
     def write_all(self, messages: Any) -> 'StreamCall':
         """Write @messages, iterable or async iterable, in a task of the running loop, and no more."""
