@@ -248,6 +248,17 @@ def test_a_node_serves_one_loop_after_another(pair):
     assert got.result(LIMIT).tobytes() == b'x'
 
 
+@pytest.mark.parametrize('manual', [False, True], ids=['threaded', 'manual'])
+def test_a_loop_that_has_ended_is_not_kept(pair, manual):
+    async def main():
+        await node.peer(pair.far.address).ping()
+        return weakref.ref(asyncio.get_running_loop())
+    with weft.Node(provider='tcp', manual=manual) as node:
+        gone = run(main())
+        gc.collect()
+        assert gone() is None
+
+
 def test_a_manual_node_is_driven_by_who_waits_after_its_loop_has_closed():
     with weft.Node(provider='tcp', manual=True) as node, weft.Node(provider='tcp') as far:
         async def main():

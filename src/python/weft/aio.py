@@ -64,7 +64,7 @@ class _ManualDriver(_Driver):
     """A manual node, which is polled before each sleep of its loop."""
     def __init__(self, node: Any, loop: asyncio.AbstractEventLoop):
         super().__init__(node, loop)
-        self.timer = None
+        self.timer = lambda: None   # the loop's timer, which has the loop
         self.soon = False
         self.polling = False
         self.spins = 0
@@ -90,9 +90,9 @@ class _ManualDriver(_Driver):
     def ready(self) -> None:
         """Do the node's work until it may sleep: its arming is the last that is done with it."""
         self.soon = False
-        if self.timer:
-            self.timer.cancel()
-            self.timer = None
+        timer = self.timer()
+        if timer:
+            timer.cancel()
         if self.node.closed:
             super().ready()
             return
@@ -103,7 +103,7 @@ class _ManualDriver(_Driver):
                 _wake(self.node._drain())
                 wait = self.node._arm()
                 if wait is not None:
-                    self.timer = self.loop.call_later(wait, self.ready)
+                    self.timer = weakref.ref(self.loop.call_later(wait, self.ready))
                     return
         finally:
             self.polling = False
