@@ -358,7 +358,9 @@ nb::class_<Node> bind_node(nb::module_ &m)
 		.def("_queue_fd", &queue_fd)
 		.def("_drain", [](const Node &n) { return n.shared->drain(); })
 		.def_prop_ro("_idle", [](const Node &n) { return n.shared->idle(); })
-		.def("_on_close", [](const Node &n, nb::object closer) { n.shared->closers.append(closer); })
+		.def("_on_close", [](const Node &n, nb::handle owner, nb::object function) {
+			n.shared->on_close(owner, std::move(function));
+		})
 		.def("_set_kick", [](const Node &n, nb::handle kick) {
 			n.shared->kick = kick.is_none() ? nb::object() : nb::borrow(kick);
 		}, "kick"_a.none());

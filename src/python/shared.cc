@@ -2,7 +2,6 @@
 #include "shared.h"
 
 #include <algorithm>
-#include <exception>
 #include <pthread.h>
 #include <unistd.h>
 #include <utility>
@@ -204,14 +203,26 @@ void Shared::close_node()
 	ending_ = false;
 }
 
-/* Call all of @functions.  Returns what the first of them that raises has raised. */
-static std::exception_ptr call_all(nb::list functions)
+void Shared::on_close(nb::handle owner, nb::object function)
+{
+	/* Loops come and go while the node stays.  To ask a reference runs no Python code. */
+	auto gone = [](const Closer &closer) { return closer.owner().is_none(); };
+
+	closers_.erase(std::remove_if(closers_.begin(), closers_.end(), gone), closers_.end());
+	closers_.push_back({ nb::weakref(owner), std::move(function) });
+}
+
+/* Call all of @closers.  Returns what the first of them that raises has raised. */
+std::exception_ptr Shared::call_all(const std::vector<Closer> &closers)
 {
 	std::exception_ptr raised;
 
-	for (nb::handle function : functions) {
+	for (const Closer &closer : closers) {
 		try {
-			function();
+			nb::object owner = closer.owner();
+
+			if (!owner.is_none())
+				closer.function(owner);
 		} catch (const nb::python_error &) {
 			if (!raised)
 				raised = std::current_exception();
@@ -250,7 +261,7 @@ void Shared::close()
 		part->close();
 	}
 	state_ = CLOSED;
-	std::exception_ptr raised = call_all(std::exchange(closers, nb::list()));
+	std::exception_ptr raised = call_all(std::exchange(closers_, {}));
 	if (!results_)
 		close_node();
 	else

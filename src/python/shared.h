@@ -15,6 +15,7 @@
 #ifndef WEFT_PYTHON_SHARED_H
 #define WEFT_PYTHON_SHARED_H
 
+#include <exception>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -48,6 +49,8 @@ public:
 	 * thread that closes it waits for the first.
 	 */
 	void close();
+	/* Have @function called with @owner, as long as that lives, before the node closes. */
+	void on_close(nb::handle owner, nb::object function);
 	/*
 	 * Drop what operations needed that have ended since.  Returns the futures of those that a
 	 * task awaits.
@@ -71,13 +74,19 @@ public:
 	std::vector<Part *> parts;     // open, closed before the node
 	std::vector<std::shared_ptr<void>> lent; // borrowed by the node until it has closed
 	nb::object kick;	       // of a manual node in an event loop: has it polled soon
-	nb::list closers;	       // functions of event loops, called before the node closes
 
 private:
 	friend class Inside;
 	friend class Turn;
 	enum State { OPEN, CLOSING, CLOSED };
 
+	/* A function of an event loop's driver or a server's, for the close of the node. */
+	struct Closer {
+		nb::weakref owner;
+		nb::object function;
+	};
+
+	static std::exception_ptr call_all(const std::vector<Closer> &closers);
 	void close_node();
 	void wait_for_threads();
 	void cancel_all();
@@ -91,6 +100,7 @@ private:
 	bool manual_;
 	unsigned results_ = 0;
 	unsigned inside_ = 0;	// threads in functions of weft's
+	std::vector<Closer> closers_;
 	std::vector<const Turn *> turns_; // at a manual node: the first has come
 	unsigned forks_;	// of this process, when the node was opened
 };

@@ -259,6 +259,23 @@ def test_a_loop_that_has_ended_is_not_kept(pair, manual):
         assert gone() is None
 
 
+@pytest.mark.parametrize('manual', [False, True], ids=['threaded', 'manual'])
+def test_a_node_keeps_nothing_of_loops_that_are_gone(pair, manual):
+    async def main():
+        await node.peer(pair.far.address).ping()
+
+    def objects():
+        gc.collect()
+        return len(gc.get_objects())
+    with weft.Node(provider='tcp', manual=manual) as node:
+        for _ in range(10):
+            run(main())
+        before = objects()
+        for _ in range(100):
+            run(main())
+        assert objects() < before + 50
+
+
 def test_a_manual_node_is_driven_by_who_waits_after_its_loop_has_closed():
     with weft.Node(provider='tcp', manual=True) as node, weft.Node(provider='tcp') as far:
         async def main():

@@ -282,13 +282,17 @@ def test_a_failure_of_what_is_told_of_the_end_leaves_the_node_closed():
     node = weft.Node(provider='tcp')
     got, told = node.recv(1, 'key'), []
 
-    def fails():
+    class Owner:
+        pass
+
+    def fails(owner):
         raise KeyboardInterrupt
-    node._on_close(fails)
-    node._on_close(lambda: told.append(True))
+    first, second = Owner(), Owner()
+    node._on_close(first, fails)
+    node._on_close(second, told.append)
     with pytest.raises(KeyboardInterrupt):
         node.close()
-    assert told and isinstance(got.exception(LIMIT), weft.Cancelled)
+    assert told == [second] and isinstance(got.exception(LIMIT), weft.Cancelled)
 
 
 def test_a_window_closes_while_a_thread_waits_for_it(pair):

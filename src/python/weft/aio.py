@@ -34,7 +34,7 @@ class _Driver:
         self.find_loop = weakref.ref(loop)   # whose drivers live as long as it does
         self.fd = node._queue_fd()
         loop.add_reader(self.fd, self.ready)
-        node._on_close(_weakly(self.closed))
+        node._on_close(self, type(self).closed)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

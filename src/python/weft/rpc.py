@@ -452,7 +452,7 @@ class Server:
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(server.fd, self._arrived)
-        node._on_close(aio._weakly(self._node_closes))
+        node._on_close(self, Server._node_closes)
 
     def _node_closes(self) -> None:
         """The node closes, by any thread, and has turned the calls away."""
