@@ -45,8 +45,12 @@ static struct wf_caller *find_caller(const struct wf_reply_cache *r, const uint8
 	return NULL;
 }
 
-/* Make an entry for a caller.  NULL: no memory. */
-static struct wf_caller *open_caller(struct wf_reply_cache *r, const uint8_t *incarnation)
+/*
+ * Make an entry for a caller whose request @id has come.  It may have been forgotten, with replies
+ * to earlier requests.  NULL: no memory.
+ */
+static struct wf_caller *open_caller(struct wf_reply_cache *r, const uint8_t *incarnation,
+				     uint64_t id)
 {
 	struct wf_directory *d = r->engine->directory;
 	struct wf_caller *c = calloc(1, sizeof(*c));
@@ -54,6 +58,8 @@ static struct wf_caller *open_caller(struct wf_reply_cache *r, const uint8_t *in
 	if (!c)
 		return NULL;
 	memcpy(c->incarnation, incarnation, sizeof(c->incarnation));
+	c->lost_any = atomic_load(r->forgot);
+	c->lost = id - 1;
 	wf_list_init(&c->idle_node);
 	wf_map_add(&r->callers, &c->node, caller_hash(r, incarnation));
 	wf_directory_enter(d, &c->home, r->engine, "");
@@ -145,7 +151,7 @@ int wf_reply_cache_open(struct wf_reply_cache *r, const uint8_t *incarnation, ui
 	if (!q)
 		return -ENOMEM;
 	if (!c)
-		c = open_caller(r, incarnation);
+		c = open_caller(r, incarnation, id);
 	if (!c) {
 		free(q);
 		return -ENOMEM;

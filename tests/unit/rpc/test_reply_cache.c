@@ -181,6 +181,17 @@ static void a_caller_that_had_to_be_forgotten_is_like_any_stranger(void **state)
 	assert_int_equal(replies.idle_count, WF_REPLY_CACHE_CALLERS_MAX);
 }
 
+static void a_caller_that_was_forgotten_and_comes_back_may_have_had_requests(void **state)
+{
+	(void)state;
+	for (unsigned who = 1; who <= WF_REPLY_CACHE_CALLERS_MAX + 1; who++)
+		wf_reply_cache_lose(&replies, begin(who, 7));
+	answer(1, 9, 5);
+	assert_true(may_have_been(1, 7));
+	assert_true(is_here(1, 9));
+	assert_false(may_have_been(1, 10));
+}
+
 static void a_caller_has_a_place_in_the_directory_as_long_as_it_is_known(void **state)
 {
 	uint8_t who[WF_INCARNATION_BYTES];
@@ -209,6 +220,7 @@ int main(void)
 		TEST(an_answer_that_is_lost_may_have_been),
 		TEST(ids_may_wrap),
 		TEST(a_caller_that_had_to_be_forgotten_is_like_any_stranger),
+		TEST(a_caller_that_was_forgotten_and_comes_back_may_have_had_requests),
 		TEST(a_caller_has_a_place_in_the_directory_as_long_as_it_is_known),
 #undef TEST
 	};
