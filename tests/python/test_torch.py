@@ -607,6 +607,23 @@ def test_an_exchange_that_is_refused_has_begun_nothing(tmp_path):
     ''')
 
 
+def test_ranks_exchange_also_after_one_was_refused_a_collective(tmp_path):
+    ends_well(tmp_path, '''
+        import faulthandler
+        faulthandler.dump_traceback_later(40, exit=True)
+        if rank == 0:
+            try:
+                dist.all_reduce(torch.ones(4, 4).T[1:])
+            except ValueError:
+                pass
+            else:
+                raise AssertionError('nothing was refused')
+        parts, outs = ([make(2, 2) for _ in everyone] for make in (torch.ones, torch.zeros))
+        dist.all_to_all(outs, parts)
+        assert all((out == 1).all() for out in outs), outs
+    ''')
+
+
 def test_what_weft_does_not_do_is_said(tmp_path):
     ends_well(tmp_path, '''
         def refused(call, *words):

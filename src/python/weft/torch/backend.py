@@ -92,6 +92,7 @@ class WeftBackend(Base):
         self._options = C10dBackend.Options('weft', timeout=timeout)
         self._lock = threading.Lock()   # collectives begin one after the other
         self._sequence = 0
+        self._exchanges = 0   # that have begun: a collective that is refused counts at no other rank
         self._node = node()
         self._meet(store)
 
@@ -228,6 +229,7 @@ class WeftBackend(Base):
     def _by_pairs(self, tensors, begin, after=None):
         """The work of sends and receives of all ranks, which fail together as a collective does."""
         def begin_all(host):
+            self._exchanges += 1
             try:
                 return begin(host)
             except weft.Error as failure:   # what has begun ends with the rest
@@ -254,7 +256,7 @@ class WeftBackend(Base):
 
         def begin(host):
             del host
-            keys = ['sparse %d, %s' % (self._sequence, what) for what in ('places', 'values')]
+            keys = ['sparse %d, %s' % (self._exchanges, what) for what in ('places', 'values')]
             others = [rank for rank in range(self._size) if rank != self._me]
             came[:] = [[self._node.recv(self._step, key, peer=self._peers[rank],
                                         timeout=self._timeout) for key in keys] for rank in others]
@@ -376,7 +378,7 @@ class WeftBackend(Base):
             del host   # pairs of ranks take devices' memory as it is
             begun = []
             for number, (outs, parts) in enumerate(rows):
-                begun += begin_one(outs, parts, 'exchange %d, %d' % (self._sequence, number))
+                begun += begin_one(outs, parts, 'exchange %d, %d' % (self._exchanges, number))
             return begun
         return self._by_pairs(tensors, begin)
 
