@@ -155,39 +155,37 @@ static const struct wf_step *find_over(const struct wf_channels *c, uint64_t ste
 }
 
 /*
- * Deal with the peer of @link in @step: *@part, with a reference, or NULL without memory.
- * Returns the step if it is over by that, for the peer has aborted it before.
+ * Deal with the peer of @link in @step: *@part, with a reference.  Without one it returns the code
+ * of @e: the step is over, also by what the peer has said before, or there is no memory.
  */
-static const struct wf_step *take_part(struct wf_channels *c, struct wf_link *link, uint64_t step,
-				       struct wf_part **part)
+static int take_part(struct wf_channels *c, struct wf_link *link, uint64_t step,
+		     struct wf_part **part, struct wf_error *e)
 {
+	const struct wf_step *over = find_over(c, step);
 	int err;
 
+	if (over)
+		return wf_step_error(over, e);
 	*part = wf_part_get(&c->parts, wf_link_real(link), step);
 	if (!*part)
-		return NULL;
+		return wf_error_set(e, -ENOMEM, "no memory for a step");
 	wf_part_take(*part);
 	if (!(*part)->heard)
-		return NULL;
+		return 0;
+	/* A crowded node does not remember a step that a peer has aborted. */
+	wf_step_error((*part)->heard, e);
 	err = wf_step_end_heard(c, *part);
 	wf_part_put(*part);
 	*part = NULL;
-	return err ? NULL : find_over(c, step);
+	return err ? wf_error_set(e, err, "no memory for a step") : e->code;
 }
 
 void wf_channels_send(struct wf_channels *c, struct wf_link *link, struct wf_sending *s)
 {
-	const struct wf_step *over = find_over(c, s->step);
 	struct wf_use *use;
 	struct wf_error e;
 
-	if (!over)
-		over = take_part(c, link, s->step, &s->part);
-	if (over || !s->part) {
-		if (over)
-			wf_step_error(over, &e);
-		else
-			wf_error_set(&e, -ENOMEM, "no memory for a step");
+	if (take_part(c, link, s->step, &s->part, &e)) {
 		s->done(s, &e);
 		return;
 	}
@@ -377,11 +375,15 @@ static void give_back(struct wf_receiving *r, struct wf_unexpected *a)
 		match_kept(next, a);
 }
 
-/* Match @r, or receives that it claims for, with the tensors that wait for it. */
+/*
+ * Match @r, or receives that it claims for, with the tensors that wait for it.  It ends where none
+ * is left of a peer that is gone.
+ */
 static void match_waiting(struct wf_receiving *r)
 {
 	struct wf_receiving *taker;
 	struct wf_unexpected *a;
+	struct wf_error e;
 
 	do {
 		a = find_unexpected(r);
@@ -389,28 +391,34 @@ static void match_waiting(struct wf_receiving *r)
 		if (taker)
 			match_kept(taker, a);
 	} while (taker && taker != r);
+	if (a || !r->from || wf_link_real(r->from)->state != WF_LINK_GONE)
+		return;
+	wf_error_set(&e, -ENOTCONN, "%s is gone", wf_link_label(r->from));
+	wf_channels_stop_receive(r, &e);
 }
 
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 {
-	const struct wf_step *over = find_over(c, r->step);
 	bool any_key = r->flags & WEFT_ANY_KEY;
+	const struct wf_step *over = NULL;
 	struct wf_channel *ch = NULL;
 	struct wf_part *part = NULL;
 	struct wf_use *use = NULL;
 	struct wf_error e;
+	int err = 0;
 
-	if (!over && r->from)
-		over = take_part(c, r->from, r->step, &part);
-	if (over) {
-		wf_step_error(over, &e);
+	if (r->from)
+		err = take_part(c, r->from, r->step, &part, &e);
+	else if ((over = find_over(c, r->step)))
+		err = wf_step_error(over, &e);
+	if (err) {
 		r->done(r, &e);
 		return;
 	}
 	if (!any_key)
 		ch = make_channel(c, r->step, r->key, r->key_bytes,
 				  wf_map_hash(&c->map, r->step, r->key, r->key_bytes));
-	if ((ch || any_key) && (part || !r->from))
+	if (ch || any_key)
 		use = wf_use_get(&c->uses, r->step);
 	enter(c, ch, part, r);
 	/* A named peer is dialled, so that its death, or its absence, ends the receive. */
@@ -427,11 +435,6 @@ void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 	wf_use_enter(use, &use->receives, &r->use);
 	wf_use_put(use);
 	wait_in(ch, r);
-	if (r->from && wf_link_real(r->from)->state == WF_LINK_GONE && !find_unexpected(r)) {
-		wf_error_set(&e, -ENOTCONN, "%s is gone", wf_link_label(r->from));
-		wf_channels_stop_receive(r, &e);
-		return;
-	}
 	match_waiting(r);
 }
 

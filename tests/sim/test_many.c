@@ -84,15 +84,20 @@ static struct weft_recv_options options_of(unsigned max)
 	return options;
 }
 
-/* Node @from receives at node 0, or anybody for 0, until cancelled. */
-static void receive(unsigned from, unsigned max)
+/* Receive at node 0 what @peer sends, or anybody for NULL, until cancelled. */
+static void receive_of(struct weft_peer *peer, unsigned max)
 {
 	struct weft_recv_options options = options_of(max);
 
 	memset(&heard, 0, sizeof(heard));
-	assert_int_equal(weft_recv(wf_world_node(0), from ? wf_world_peer(0, from) : NULL, STEP, "",
-				   0, NULL, &options, &heard.many),
+	assert_int_equal(weft_recv(wf_world_node(0), peer, STEP, "", 0, NULL, &options, &heard.many),
 			 0);
+}
+
+/* The same of node @from, or anybody for 0. */
+static void receive(unsigned from, unsigned max)
+{
+	receive_of(from ? wf_world_peer(0, from) : NULL, max);
 }
 
 static void send(unsigned from, unsigned number)
@@ -300,6 +305,28 @@ static void a_receive_that_stays_ends_with_its_step_its_peer_or_its_node(void **
 	assert_int_equal(wf_world_close(), 0);
 }
 
+static void a_receive_that_stays_gets_what_a_peer_that_is_gone_has_left_and_ends(void **state)
+{
+	struct weft_probe_info info = WEFT_PROBE_INFO_INIT;
+
+	(void)state;
+	for (unsigned max = 0; max < 2; max++) {
+		wf_world_lose_soon();
+		open_world(WF_WORLD_CONNECTED, 2);
+		for (unsigned i = 1; i < 4; i++)
+			send(1, i);
+		wf_flight_land(&sends[1], 3, S);
+		wf_flight_free(&sends[1], 3);
+		wf_world_kill(1);
+		wf_world_pass(5 * S);
+		assert_int_equal(weft_probe(wf_world_node(0), NULL, STEP, "", 0, &info), 0);
+		receive_of(info.peer, max);
+		hear(3);
+		end_with(WEFT_UNAVAILABLE);
+		assert_int_equal(wf_world_close(), 0);
+	}
+}
+
 static void a_receive_from_anybody_stays_at_every_worker_and_ends_once(void **state)
 {
 	static const enum weft_status ends[] = { WEFT_CANCELLED, WEFT_CANCELLED };
@@ -418,6 +445,8 @@ int main(void)
 		cmocka_unit_test(tensors_on_their_way_are_told_before_the_end),
 		cmocka_unit_test(a_receive_that_stays_has_no_deadline_unless_one_is_named),
 		cmocka_unit_test(a_receive_that_stays_ends_with_its_step_its_peer_or_its_node),
+		cmocka_unit_test(
+			a_receive_that_stays_gets_what_a_peer_that_is_gone_has_left_and_ends),
 		cmocka_unit_test(a_receive_from_anybody_stays_at_every_worker_and_ends_once),
 		cmocka_unit_test(a_queue_has_the_tensors_and_at_last_the_receive),
 		cmocka_unit_test(handles_may_outlive_receive_and_node),
