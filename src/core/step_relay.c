@@ -16,6 +16,7 @@ struct ending {
 	struct wf_loop_task task;
 	struct wf_worker *worker;
 	struct wf_step *step;
+	bool heard; /* by another worker, of a peer */
 };
 
 static void run(struct wf_loop_task *task)
@@ -24,7 +25,7 @@ static void run(struct wf_loop_task *task)
 	struct wf_channels *channels = &ending->worker->channels;
 
 	if (ending->step->aborted)
-		wf_step_end_abort(channels, ending->step);
+		wf_step_end_abort(channels, ending->step, ending->heard);
 	else
 		wf_step_end_here(channels, ending->step);
 	free(ending);
@@ -72,7 +73,7 @@ static int submit(struct weft_node *node, const struct wf_worker *except,
 		endings[count] = new_ending(worker, copy_of(step));
 		if (!endings[count])
 			goto drop_endings;
-		count++;
+		endings[count++]->heard = except;
 	}
 	for (unsigned i = 0; i < count; i++) {
 		if (except)

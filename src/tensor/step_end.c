@@ -119,11 +119,15 @@ static void stop_step(struct wf_channels *c, const struct wf_step *s, const stru
 	wf_use_put(use);
 }
 
-/* Abort a step of which no abort is known.  Takes @fresh. */
-static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struct wf_link *from)
+/*
+ * Abort a step of which no abort is known, as the peer of @from says, or of another worker: @heard.
+ * Takes @fresh.
+ */
+static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struct wf_link *from,
+		       bool heard)
 {
 	uint64_t now_ns = c->engine->loop.now_ns;
-	bool kept = !(from && wf_steps_crowded(&c->aborted, now_ns));
+	bool kept = !(heard && wf_steps_crowded(&c->aborted, now_ns));
 	struct wf_error e;
 
 	if (kept)
@@ -139,12 +143,12 @@ static void abort_step(struct wf_channels *c, struct wf_step *fresh, const struc
 		wf_step_free(fresh);
 }
 
-void wf_step_end_abort(struct wf_channels *c, struct wf_step *fresh)
+void wf_step_end_abort(struct wf_channels *c, struct wf_step *fresh, bool heard)
 {
 	if (wf_steps_find(&c->aborted, fresh->number))
 		wf_step_free(fresh);
 	else
-		abort_step(c, fresh, NULL);
+		abort_step(c, fresh, NULL, heard);
 }
 
 void wf_step_end_here(struct wf_channels *c, struct wf_step *fresh)
@@ -175,7 +179,7 @@ static int obey(struct wf_channels *c, struct wf_link *link, struct wf_step *fre
 	}
 	if (c->aborted_by_peer(c->ctx, fresh))
 		return -ENOMEM;
-	abort_step(c, fresh, link);
+	abort_step(c, fresh, link, true);
 	return 0;
 }
 

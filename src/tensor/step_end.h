@@ -13,8 +13,11 @@
 
 #include "tensor/channel.h"
 
-/* Abort the step @fresh by this node.  Takes @fresh.  Harmless when the step was aborted. */
-void wf_step_end_abort(struct wf_channels *c, struct wf_step *fresh);
+/*
+ * Abort the step @fresh by this node; @heard: another worker has heard that of a peer.  Takes
+ * @fresh.  Harmless when the step was aborted.
+ */
+void wf_step_end_abort(struct wf_channels *c, struct wf_step *fresh, bool heard);
 
 /* End the step @fresh on this node.  Takes @fresh.  Harmless when the step has ended. */
 void wf_step_end_here(struct wf_channels *c, struct wf_step *fresh);

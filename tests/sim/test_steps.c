@@ -320,13 +320,13 @@ static void an_abort_ends_operations_whose_peer_does_not_hear_it(void **state)
 }
 
 /* More than anybody remembers, and everybody tells everybody. */
-static void a_flood_of_aborts_ends(void **state)
+static void a_flood_of_aborts_ends_at(unsigned workers)
 {
 	enum { COUNT = 3 * 4096, NODES = 3 };
 	uint64_t frames = 0;
 	struct wf_flight f;
 
-	(void)state;
+	wf_world_set_workers(workers);
 	wf_world_open(WF_WORLD_CONNECTED, NODES, NULL);
 	for (unsigned i = 0; i < NODES; i++)
 		wf_world_connect(i, (i + 1) % NODES);
@@ -337,12 +337,47 @@ static void a_flood_of_aborts_ends(void **state)
 	assert_int_equal(f.status, WEFT_DATA_LOSS);
 	wf_flight_free(&f, 1);
 	wf_world_pass(5 * S);
+	/* Every worker of who hears of so many, and takes them, keeps the first. */
+	for (unsigned i = 0; workers > 1 && i < workers; i++)
+		assert_non_null(wf_steps_find(&wf_world_node(1)->workers[i].channels.aborted, 9));
 	for (unsigned i = 0; i < NODES; i++)
 		frames += wf_world_count(i).frames_sent;
 	wf_world_pass(S);
 	for (unsigned i = 0; i < NODES; i++)
 		frames -= wf_world_count(i).frames_sent;
 	assert_int_equal(frames, 0);
+	assert_int_equal(wf_world_close(), 0);
+}
+
+static void a_flood_of_aborts_ends(void **state)
+{
+	(void)state;
+	a_flood_of_aborts_ends_at(1);
+}
+
+static void a_flood_of_aborts_ends_at_nodes_of_several_workers_that_take_any(void **state)
+{
+	(void)state;
+	setenv("WEFT_ABORT_ANY", "yes", 1);
+	a_flood_of_aborts_ends_at(2);
+	wf_world_set_workers(1);
+	unsetenv("WEFT_ABORT_ANY");
+}
+
+/* What a crowded node hears of a peer is not remembered, and yet the peer's reason is told. */
+static void an_abort_counts_once_its_peer_takes_part_also_at_a_crowded_node(void **state)
+{
+	struct wf_flight f;
+
+	(void)state;
+	wf_world_open(WF_WORLD_CONNECTED, 3, NULL);
+	wf_world_connect(0, 2);
+	abort_step(2, STEP);
+	wf_world_pass(SOON);
+	for (uint64_t i = 0; i < 4096; i++)
+		abort_step(0, STEP + 1 + i);
+	wf_flight_send(&f, 0, 2, STEP, source, SMALL, 0);
+	land_as(&f, 1, WEFT_DATA_LOSS, SENTENCE, S);
 	assert_int_equal(wf_world_close(), 0);
 }
 
@@ -710,6 +745,10 @@ int main(void)
 		cmocka_unit_test(a_tensor_under_way_to_an_aborted_step_is_dropped),
 		cmocka_unit_test(an_abort_ends_operations_whose_peer_does_not_hear_it),
 		cmocka_unit_test(a_flood_of_aborts_ends),
+		cmocka_unit_test(
+			a_flood_of_aborts_ends_at_nodes_of_several_workers_that_take_any),
+		cmocka_unit_test(
+			an_abort_counts_once_its_peer_takes_part_also_at_a_crowded_node),
 		cmocka_unit_test(an_abort_of_a_peer_that_takes_no_part_ends_nothing),
 		cmocka_unit_test(an_abort_counts_once_its_peer_takes_part),
 		cmocka_unit_test(aborts_that_a_merge_has_no_memory_for_are_tried_once_each),
