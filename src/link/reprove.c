@@ -57,7 +57,7 @@ static void go_on(struct wf_timer *timer)
 	unsigned left = AT_A_TIME;
 	bool more = false;
 
-	WF_LIST_EACH_OF_NOW(at, &engine->link_list) {
+	WF_LIST_EACH(at, &engine->link_list) {
 		struct wf_link *link = WF_CONTAINER(at, struct wf_link, node);
 
 		if (!is_stale(link)) {
