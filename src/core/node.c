@@ -19,6 +19,7 @@
 #include "core/serve.h"
 #include "core/streaming.h"
 #include "core/worker.h"
+#include "memory/monitor.h"
 #include "util/clock.h"
 #include "util/fork.h"
 #include "util/thread.h"
@@ -37,6 +38,7 @@ static void in_child(void)
 {
 	struct wf_list *at;
 
+	wf_monitor_forked();
 	while ((at = wf_list_pop(&all))) {
 		struct weft_node *node = WF_CONTAINER(at, struct weft_node, node);
 
@@ -50,7 +52,6 @@ static void in_child(void)
 
 static void list(struct weft_node *node)
 {
-	wf_fork_watch(in_child);
 	wf_fork_hold();
 	wf_list_append(&all, &node->node);
 	wf_fork_let();
@@ -336,6 +337,8 @@ int wf_node_open(const struct weft_node_options *given, const struct wf_options 
 		log = wf_log_print;
 	if (!n)
 		return wf_last_set(-ENOMEM, "no memory for a node");
+	/* A child may be forked before this node is listed. */
+	wf_fork_watch(in_child);
 	gethostname(host, sizeof(host) - 1);
 	snprintf(name, sizeof(name), "%.40s.%ld", host, (long)getpid());
 	shares.pool_bytes /= workers; /* the workers share the budgets of the pool and the cache */

@@ -297,7 +297,9 @@ int wf_monitor_watch(struct wf_monitor_watch *watch, const void *at, size_t byte
 		err = -EAGAIN;
 	if (err) {
 		wf_list_remove(&watch->node);
-		let_go(watch->from, watch->to);
+		/* Nothing was begun of a range that another watches; Linux to 6.16 would end that here. */
+		if (err != -EBUSY)
+			let_go(watch->from, watch->to);
 	}
 	pthread_mutex_unlock(&lock);
 	return err;
@@ -334,10 +336,11 @@ uint64_t wf_monitor_changes(void)
 
 void wf_monitor_forked(void)
 {
-	if (!users)
-		return;
+	/* Another thread of the parent may have had them, while there was no user yet or any more. */
 	pthread_mutex_init(&open_lock, NULL);
 	pthread_mutex_init(&lock, NULL);
+	if (!users)
+		return;
 	users = 0;
 	(void)close(fd);
 	(void)close(stop_fd);

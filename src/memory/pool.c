@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "memory/monitor.h"
 #include "util/fork.h"
 
 #define CHUNK_BYTES_MIN ((size_t)256) /* smaller chunks cost more in lists than they save */
@@ -705,7 +704,6 @@ void wf_pool_retry(struct wf_pool *pool)
 
 void wf_pool_forked(struct wf_pool *pool)
 {
-	wf_monitor_forked();
 	for (size_t i = 0; i < pool->slab_count; i++) {
 		struct wf_slab *slab = pool->slabs[i];
 

@@ -244,7 +244,8 @@ static void a_watch_that_ends_leaves_those_that_overlap_it(void **state)
 }
 
 /* Returns what a program hears that would watch the @bytes at @at by a userfaultfd of its own. */
-static int watch_ourselves(const uint8_t *at, size_t bytes)
+/* Watch a range as the program's own.  Returns a descriptor. */
+static int try_watch(const uint8_t *at, size_t bytes)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), err;
 	struct uffdio_api api = { .api = UFFD_API };
@@ -255,8 +256,34 @@ static int watch_ourselves(const uint8_t *at, size_t bytes)
 	assert_true(fd >= 0);
 	assert_int_equal(ioctl(fd, UFFDIO_API, &api), 0);
 	err = ioctl(fd, UFFDIO_REGISTER, &range) ? -errno : 0;
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+static int watch_ourselves(const uint8_t *at, size_t bytes)
+{
+	int fd = try_watch(at, bytes);
+
+	if (fd < 0)
+		return fd;
 	close(fd);
-	return err;
+	return 0;
+}
+
+/* On kernels up to 6.16 the watch of one could be ended by another. */
+static void memory_that_the_program_watches_is_refused_and_stays_the_programs(void **state)
+{
+	struct wf_monitor_watch watch;
+	uint8_t *base = map();
+	int fd = try_watch(base, BYTES);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(wf_monitor_watch(&watch, base, BYTES), -EBUSY);
+	assert_int_equal(watch_ourselves(base, BYTES), -EBUSY);
+	close(fd);
+	munmap(base, BYTES);
 }
 
 static void memory_left_of_a_range_that_lost_a_part_is_the_programs_to_watch(void **state)
@@ -329,6 +356,7 @@ int main(void)
 		cmocka_unit_test(memory_of_files_and_shared_memory_is_not_watched),
 		cmocka_unit_test(a_range_with_a_hole_is_not_watched),
 		cmocka_unit_test(a_watch_that_ends_leaves_those_that_overlap_it),
+		cmocka_unit_test(memory_that_the_program_watches_is_refused_and_stays_the_programs),
 		cmocka_unit_test(memory_left_of_a_range_that_lost_a_part_is_the_programs_to_watch),
 		cmocka_unit_test(a_forked_child_changes_its_own_memory_only),
 		cmocka_unit_test(the_monitor_serves_several_users_and_opens_again),
