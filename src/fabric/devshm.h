@@ -12,7 +12,10 @@
 
 #include "util/error.h"
 
-/* Check that /dev/shm has room for @bytes.  -ENOSPC, and the sentence says how much is missing. */
+/*
+ * Check that /dev/shm has room for a file of @bytes.  -ENOSPC, and the sentence says how much is
+ * missing.  -EFBIG: this process may make no such file.
+ */
 int wf_devshm_check(size_t bytes, struct wf_error *e);
 
 /* Give every page of the file /dev/shm/@name its memory now.  -ENOSPC: no room is left. */

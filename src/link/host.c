@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/host.h"
 #include "link/socket.h"
+#include "util/file.h"
 #include "util/random.h"
 
 #include <assert.h>
@@ -84,6 +85,8 @@ static int write_marker(struct wf_host *h, const char *names)
 
 	if (bytes > sizeof(text))
 		return -EMSGSIZE;
+	if (!wf_file_may_have(cover))
+		return -EFBIG;
 	/*
 	 * Empty lines cover a longer text, so that no half of an old name is ever there to be
 	 * read.

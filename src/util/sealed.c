@@ -5,19 +5,12 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/file.h"
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-/* A file longer than RLIMIT_FSIZE would get the process killed by SIGXFSZ. */
-static bool may_have(size_t bytes)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_FSIZE, &limit) && bytes <= limit.rlim_cur;
-}
 
 /* Size, map and seal the file @s->fd. */
 static int make(struct wf_sealed *s, size_t bytes, enum wf_sealed_writers writers)
@@ -50,7 +43,7 @@ static int open_by(struct wf_sealed *s, const char *name, size_t bytes,
 	struct wf_sealed fresh = { .fd = -1 };
 	int err;
 
-	if (!may_have(bytes))
+	if (!wf_file_may_have(bytes))
 		return -EFBIG;
 	fresh.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | pages);
 	if (fresh.fd < 0)

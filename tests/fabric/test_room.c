@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "pair.h"
@@ -68,7 +69,7 @@ static void fill_shm(size_t left)
 static void keep_line(void *arg, int level, const char *line)
 {
 	(void)level;
-	if (strstr(line, "/dev/shm has"))
+	if (strstr(line, "shm is not used"))
 		snprintf(arg, 256, "%s", line);
 }
 
@@ -101,6 +102,32 @@ static void where_shm_has_no_room_tcp_serves_and_the_log_says_why(void **state)
 	weft_info_close(info);
 	assert_true(told);
 	pair_close(&pair);
+}
+
+/* A file that is longer gets its process killed. */
+static void where_no_file_may_be_so_long_tcp_serves_and_the_log_says_why(void **state)
+{
+	struct weft_node_options options = pair_options("shm,tcp");
+	struct rlimit before, limit;
+	char line[256] = "";
+	struct pair pair;
+
+	(void)state;
+	need_shm();
+	mount_shm("64m");
+	need(!getrlimit(RLIMIT_FSIZE, &before));
+	limit = before;
+	limit.rlim_cur = MIB;
+	need(!setrlimit(RLIMIT_FSIZE, &limit));
+	options.log = keep_line;
+	options.log_arg = line;
+
+	pair_open(&pair, "shm,tcp", &options);
+	pair_exchange(&pair, &pair.other);
+
+	assert_non_null(strstr(line, "RLIMIT_FSIZE"));
+	pair_close(&pair);
+	need(!setrlimit(RLIMIT_FSIZE, &before));
 }
 
 /* Send a body, and check that it goes over shm. */
@@ -161,6 +188,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(where_shm_has_no_room_tcp_serves_and_the_log_says_why),
+		TEST(where_no_file_may_be_so_long_tcp_serves_and_the_log_says_why),
 		TEST(shm_that_fills_beside_traffic_harms_nobody),
 	};
 
