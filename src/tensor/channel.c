@@ -154,6 +154,14 @@ static const struct wf_step *find_over(const struct wf_channels *c, uint64_t ste
 	return s ? s : wf_steps_find(&c->ended, step);
 }
 
+/* Check that @step is not over.  Otherwise it returns the code of @e. */
+static int check_step(const struct wf_channels *c, uint64_t step, struct wf_error *e)
+{
+	const struct wf_step *over = find_over(c, step);
+
+	return over ? wf_step_error(over, e) : 0;
+}
+
 /*
  * Deal with the peer of @link in @step: *@part, with a reference.  Without one it returns the code
  * of @e: the step is over, also by what the peer has said before, or there is no memory.
@@ -161,11 +169,10 @@ static const struct wf_step *find_over(const struct wf_channels *c, uint64_t ste
 static int take_part(struct wf_channels *c, struct wf_link *link, uint64_t step,
 		     struct wf_part **part, struct wf_error *e)
 {
-	const struct wf_step *over = find_over(c, step);
-	int err;
+	int err = check_step(c, step, e);
 
-	if (over)
-		return wf_step_error(over, e);
+	if (err)
+		return err;
 	*part = wf_part_get(&c->parts, wf_link_real(link), step);
 	if (!*part)
 		return wf_error_set(e, -ENOMEM, "no memory for a step");
@@ -400,18 +407,12 @@ static void match_waiting(struct wf_receiving *r)
 void wf_channels_receive(struct wf_channels *c, struct wf_receiving *r)
 {
 	bool any_key = r->flags & WEFT_ANY_KEY;
-	const struct wf_step *over = NULL;
 	struct wf_channel *ch = NULL;
 	struct wf_part *part = NULL;
 	struct wf_use *use = NULL;
 	struct wf_error e;
-	int err = 0;
 
-	if (r->from)
-		err = take_part(c, r->from, r->step, &part, &e);
-	else if ((over = find_over(c, r->step)))
-		err = wf_step_error(over, &e);
-	if (err) {
+	if (r->from ? take_part(c, r->from, r->step, &part, &e) : check_step(c, r->step, &e)) {
 		r->done(r, &e);
 		return;
 	}
