@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "pair.h"
 
@@ -305,7 +304,7 @@ static void closing_a_manual_node_ends_the_wait_of_the_thread_that_drives_it(voi
 	assert_int_equal(pthread_create(&driver, NULL, drive, &opened), 0);
 	pthread_barrier_wait(&opened);
 	/* The driver is likely to sleep in its loop by now; the test holds where it does not. */
-	usleep(50000);
+	pair_sleep_ms(50);
 	weft_peer_close(peer);
 	assert_int_equal(weft_node_close(here), 0);
 	assert_int_equal(pthread_join(driver, &rc), 0);

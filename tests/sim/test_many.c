@@ -94,7 +94,7 @@ static void receive_of(struct weft_peer *peer, unsigned max)
 			 0);
 }
 
-/* The same of node @from, or anybody for 0. */
+/* Receive at node 0 what node @from sends, or anybody for 0, until cancelled. */
 static void receive(unsigned from, unsigned max)
 {
 	receive_of(from ? wf_world_peer(0, from) : NULL, max);

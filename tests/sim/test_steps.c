@@ -364,7 +364,7 @@ static void a_flood_of_aborts_ends_at_nodes_of_several_workers_that_take_any(voi
 	unsetenv("WEFT_ABORT_ANY");
 }
 
-/* What a crowded node hears of a peer is not remembered, and yet the peer's reason is told. */
+/* A crowded node does not remember an abort that it hears of, and yet tells the peer's reason. */
 static void an_abort_counts_once_its_peer_takes_part_also_at_a_crowded_node(void **state)
 {
 	struct wf_flight f;

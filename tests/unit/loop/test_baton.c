@@ -58,15 +58,24 @@ static void *spin(void *arg)
 	return NULL;
 }
 
+/* Start a thread that spins with the baton until @over. */
+static pthread_t start_resident(_Atomic bool *over)
+{
+	pthread_t resident;
+
+	assert_int_equal(pthread_create(&resident, NULL, spin, over), 0);
+	while (atomic_load(&baton.holder) != WF_BATON_RESIDENT)
+		;
+	return resident;
+}
+
 static void a_guest_that_asks_gets_the_baton_of_a_resident_that_spins(void **state)
 {
 	_Atomic bool over = false;
 	pthread_t resident;
 
 	(void)state;
-	assert_int_equal(pthread_create(&resident, NULL, spin, &over), 0);
-	while (atomic_load(&baton.holder) != WF_BATON_RESIDENT)
-		;
+	resident = start_resident(&over);
 	for (int i = 0; i < 100; i++) {
 		/* A promise that this thread was too slow for lapses, and it asks again. */
 		do {
@@ -87,9 +96,7 @@ static void a_guest_that_gives_up_leaves_no_baton_that_is_promised_to_nobody(voi
 	pthread_t resident;
 
 	(void)state;
-	assert_int_equal(pthread_create(&resident, NULL, spin, &over), 0);
-	while (atomic_load(&baton.holder) != WF_BATON_RESIDENT)
-		;
+	resident = start_resident(&over);
 	for (int i = 0; i < 1000000; i++) {
 		bool promised;
 
