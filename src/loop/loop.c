@@ -16,9 +16,15 @@
 #define TIMERS_MAX 64                    /* not tuned */
 #define TASKS_MAX 128                    /* not tuned */
 #define LOOK_NS WF_NS_PER_MS             /* how often a busy loop looks at its descriptors */
-#define STILL_NS (10 * WF_NS_PER_MS)     /* the least that is told; below any WEFT_LOST */
+#define STILL_NS (10 * WF_NS_PER_MS)     /* the least without a look; below any WEFT_LOST */
 #define YIELD_NS (10 * WF_NS_PER_US)     /* spin before a yield, if the last one let nobody run */
 #define YIELD_LONG_NS (2 * WF_NS_PER_US) /* a yield this long has let another thread run */
+
+static void note_look(struct wf_loop *l)
+{
+	l->look_ns = l->looked_ns = l->now_ns;
+	l->still_ns = l->now_ns + STILL_NS;
+}
 
 int wf_loop_open(struct wf_loop *l, const struct wf_loop_config *config, struct wf_error *e)
 {
@@ -29,7 +35,8 @@ int wf_loop_open(struct wf_loop *l, const struct wf_loop_config *config, struct 
 	l->spin = wf_spin(config->spin_ns);
 	wf_list_init(&l->notices);
 	l->now_ns = wf_clock_now();
-	l->busy_ns = l->look_ns = l->now_ns;
+	l->busy_ns = l->now_ns;
+	note_look(l);
 	wf_recorder_turn(&l->recorder, l->now_ns);
 	return wf_poller_open(&l->poller, config->alarm, e);
 }
@@ -133,18 +140,27 @@ void wf_loop_tick(struct wf_loop *l)
 	wf_loop_tick_at(l, wf_clock_now());
 }
 
+/*
+ * Tell the client that it has not looked for so long.  A tick without a turn, as of a program that
+ * begins operations and never polls, answers no peer, so it is no end of the time.
+ */
+static void tell_still(struct wf_loop *l)
+{
+	uint64_t still_ns = l->now_ns - l->looked_ns;
+
+	l->still_ns = l->now_ns + still_ns / 8;
+	l->client->stood_still(l->ctx, still_ns);
+}
+
 void wf_loop_tick_at(struct wf_loop *l, uint64_t now_ns)
 {
-	uint64_t still_ns;
-
 	/* The time of a thread that has begun an operation may be before a turn of another's. */
 	now_ns = WF_MAX(now_ns, l->now_ns);
-	still_ns = now_ns - l->now_ns;
 	l->now_ns = now_ns;
 	wf_recorder_turn(&l->recorder, now_ns);
 	/* Tell the client before anything else is done: what held earlier may hold no more. */
-	if (still_ns >= STILL_NS)
-		l->client->stood_still(l->ctx, still_ns);
+	if (now_ns >= l->still_ns)
+		tell_still(l);
 }
 
 static void awake(struct wf_loop *l)
@@ -168,7 +184,7 @@ void wf_loop_woken(struct wf_loop *l)
 
 	take_events(l, events, wf_poller_wait(&l->poller, events, 0));
 	l->client->look(l->ctx);
-	l->look_ns = l->now_ns;
+	note_look(l);
 }
 
 /* Run notices, and send in the same turn what their callbacks begin. */

@@ -5,9 +5,7 @@
  * In each turn the loop looks at the clock, has its client take what the wire has brought, and
  * runs the timers that are due, the tasks that threads have submitted and the notices to users,
  * with a send by the client before and after.  A loop that finds nothing to do for a while
- * sleeps on its descriptors.
- *
- * A loop has one client, the floor above: struct wf_loop_client.
+ * sleeps on its descriptors.  Its client is the floor above: struct wf_loop_client.
  *
  * Threads: owner, except where a function says otherwise.
  */
@@ -37,7 +35,7 @@ struct wf_loop_notice {
 struct wf_loop_client {
 	/* A turn begins: no other function of the client's is on the stack. */
 	void (*begin)(void *ctx);
-	/* The clock was last looked at @still_ns ago, 10 ms or more. */
+	/* look() last ran @still_ns ago: 10 ms or more, and told anew as that grows by an eighth. */
 	void (*stood_still)(void *ctx, uint64_t still_ns);
 	/* Take what the wire has brought.  Returns how many things happened. */
 	int (*poll)(void *ctx);
@@ -69,7 +67,9 @@ struct wf_loop {
 	struct wf_spin spin;
 	uint64_t now_ns;         /* time of this turn */
 	uint64_t busy_ns;        /* when something last happened */
-	uint64_t look_ns;        /* when the client last looked */
+	uint64_t look_ns;        /* when the client last looked; 0: it is to look again */
+	uint64_t looked_ns;      /* when the client last looked */
+	uint64_t still_ns;       /* when stood_still() is to be called */
 	uint64_t yielded_ns;     /* when a spin last let others run */
 	uint64_t yield_pause_ns; /* spin until the next yield */
 	uint64_t sleep_max_ns;

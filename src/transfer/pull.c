@@ -692,11 +692,12 @@ static void read_done(struct wf_engine_read *read, int status)
 	struct wf_pull_read *r = WF_CONTAINER(read, struct wf_pull_read, read);
 	struct wf_pull *pull = r->pull;
 	struct wf_error e;
-	uint64_t turn_ns = pull->transfer->engine->loop.now_ns, offset = r->offset, count = r->count;
+	const struct wf_loop *loop = &pull->transfer->engine->loop;
+	uint64_t turn_ns = loop->now_ns, offset = r->offset, count = r->count;
 	struct wf_stripe_way *over = r->over;
 
 	/* A process that was stopped meanwhile may have read bytes no longer offered. */
-	if (!status && wf_keepalive_may_be_given_up(pull->link, wf_clock_now() - turn_ns))
+	if (!status && wf_keepalive_may_be_given_up(pull->link, wf_clock_now() - loop->looked_ns))
 		status = -ESTALE;
 	if (status)
 		wf_link_record(pull->link, WF_RECORDER_READ_FAILED, r->count, (uint64_t)status);

@@ -55,6 +55,7 @@ static const uint64_t known[] = {
 	1795831786, /* a put was late with half of its record out, and the rest let the owner read what was given back */
 	39526, /* pushes were late, each asked for slots anew, and the owner refused the fifth time */
 	74,   /* peers of a shared rail reopened it for each other's pings, for ever */
+	1796088662, /* who stood still was called twice without a poll, and read pool memory given to others */
 	4040264, /* there was no memory to say that an attachment would not come, and its reader waited */
 };
 

@@ -441,13 +441,31 @@ static void a_program_that_sleeps_on_the_descriptor_is_woken_for_a_timer(void **
 	assert_int_equal(count_of("timer"), 1);
 }
 
-static void a_client_hears_of_a_clock_that_stood_still_for_10_ms(void **state)
+static void a_client_hears_that_it_has_not_looked_for_10_ms(void **state)
 {
+	uint64_t looked_ns = loop.now_ns;
+
 	(void)state;
+	wf_loop_tick_at(&loop, looked_ns + 10 * WF_NS_PER_MS - 1);
+	assert_int_equal(still_ns, 0);
+	wf_loop_tick_at(&loop, looked_ns + 10 * WF_NS_PER_MS);
+	assert_int_equal(still_ns, 10 * WF_NS_PER_MS);
+}
+
+/* A program may begin operations for seconds and never poll: no peer gets an answer meanwhile. */
+static void time_without_a_look_adds_up_over_ticks_until_a_turn_looks(void **state)
+{
+	uint64_t looked_ns = loop.now_ns;
+
+	(void)state;
+	for (unsigned ms = 1; ms <= 400; ms++) {
+		wf_loop_tick_at(&loop, looked_ns + ms * WF_NS_PER_MS);
+		assert_true(ms < 10 || still_ns + still_ns / 8 + WF_NS_PER_MS >= ms * WF_NS_PER_MS);
+	}
+	wf_loop_poll(&loop);
+	still_ns = 0;
 	wf_loop_tick_at(&loop, loop.now_ns + 10 * WF_NS_PER_MS - 1);
 	assert_int_equal(still_ns, 0);
-	wf_loop_tick_at(&loop, loop.now_ns + 10 * WF_NS_PER_MS);
-	assert_int_equal(still_ns, 10 * WF_NS_PER_MS);
 }
 
 static void be_forked(struct wf_loop_notice *n)
@@ -503,7 +521,8 @@ int main(void)
 		ON_ONE_OF_ITS_OWN(tasks_submitted_or_deferred_before_are_not_slept_on),
 		ON_ONE_OF_ITS_OWN(a_readable_descriptor_ends_the_sleep_and_is_named),
 		ON_ONE_OF_ITS_OWN(a_program_that_sleeps_on_the_descriptor_is_woken_for_a_timer),
-		ON_ONE_OF_ITS_OWN(a_client_hears_of_a_clock_that_stood_still_for_10_ms),
+		ON_ONE_OF_ITS_OWN(a_client_hears_that_it_has_not_looked_for_10_ms),
+		ON_ONE_OF_ITS_OWN(time_without_a_look_adds_up_over_ticks_until_a_turn_looks),
 		ON_ONE_OF_ITS_OWN(a_forked_child_tells_nothing_more_and_waits_no_more),
 		ON_ONE_OF_ITS_OWN(a_child_that_a_guest_forks_does_not_turn_the_loop_again),
 	};
