@@ -22,7 +22,8 @@
 
 static void note_look(struct wf_loop *l)
 {
-	l->look_ns = l->looked_ns = l->now_ns;
+	l->looked_ns = l->now_ns;
+	l->look_ns = l->now_ns + LOOK_NS;
 	l->still_ns = l->now_ns + STILL_NS;
 }
 
@@ -142,7 +143,7 @@ void wf_loop_tick(struct wf_loop *l)
 
 /*
  * Tell the client that it has not looked for so long.  A tick without a turn, as of a program that
- * begins operations and never polls, answers no peer, so it is no end of the time.
+ * calls functions of its node and never polls, answers no peer, so it is no end of the time.
  */
 static void tell_still(struct wf_loop *l)
 {
@@ -214,7 +215,7 @@ int wf_loop_poll(struct wf_loop *l)
 	/* Send first, because records that waited for this turn have the longest way. */
 	l->client->send(l->ctx);
 	count = l->client->poll(l->ctx);
-	if (l->now_ns - l->look_ns >= LOOK_NS)
+	if (l->now_ns >= l->look_ns)
 		wf_loop_woken(l);
 	count += (int)wf_timer_run(&l->timers, l->now_ns, TIMERS_MAX);
 	count += run_tasks(l, TASKS_MAX);

@@ -67,8 +67,8 @@ struct wf_loop {
 	struct wf_spin spin;
 	uint64_t now_ns;         /* time of this turn */
 	uint64_t busy_ns;        /* when something last happened */
-	uint64_t look_ns;        /* when the client last looked; 0: it is to look again */
 	uint64_t looked_ns;      /* when the client last looked */
+	uint64_t look_ns;        /* when it is to look next */
 	uint64_t still_ns;       /* when stood_still() is to be called */
 	uint64_t yielded_ns;     /* when a spin last let others run */
 	uint64_t yield_pause_ns; /* spin until the next yield */

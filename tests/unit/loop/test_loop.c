@@ -452,7 +452,7 @@ static void a_client_hears_that_it_has_not_looked_for_10_ms(void **state)
 	assert_int_equal(still_ns, 10 * WF_NS_PER_MS);
 }
 
-/* A program may begin operations for seconds and never poll: no peer gets an answer meanwhile. */
+/* A program may call functions of its node and never poll: no peer gets an answer meanwhile. */
 static void time_without_a_look_adds_up_over_ticks_until_a_turn_looks(void **state)
 {
 	uint64_t looked_ns = loop.now_ns;
